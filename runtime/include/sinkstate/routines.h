@@ -1,0 +1,38 @@
+/* The table of device routines that generated CPU code calls. Shared by the
+ * compiler (which needs the order) and the runtime (which fills it in).
+ * See docs/interfaces.md section 2 for what each routine does. */
+#ifndef SINKSTATE_ROUTINES_H
+#define SINKSTATE_ROUTINES_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Raised whenever the table or a signature changes. */
+#define SS_ABI_VERSION 1u
+
+/* Status bits that routines return and that states keep in `status`. */
+#define SS_STATUS_NOT_FINITE 1
+#define SS_STATUS_ILL_CONDITIONED 2 /* routines only: orthogonalise once more */
+#define SS_STATUS_NOT_CONVERGED 4
+
+typedef struct ss_routine_table {
+  uint32_t abi_version; /* SS_ABI_VERSION */
+  uint32_t size;        /* number of pointers that follow */
+  int32_t (*ss_orthogonalize)(int32_t m, double *gram, double *t);
+  int32_t (*ss_core_svd)(int32_t m, double *c, double *xt, double *sigma,
+                         double *yt);
+} ss_routine_table;
+
+/* Entry point of a CPU kernel: programs [begin, end); args[i] points to the
+ * value of argument i. */
+typedef void (*ss_cpu_kernel)(const void *const *args,
+                              const ss_routine_table *routines, int64_t begin,
+                              int64_t end);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

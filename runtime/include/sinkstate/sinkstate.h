@@ -1,0 +1,191 @@
+/* SinkState runtime: decode recurrent states kept in low-rank form.
+ *
+ * The C API of libsinkstate. It needs no LLVM. Layouts and names of the state
+ * tables are described in docs/interfaces.md, the mathematics in
+ * docs/state-math.md.
+ *
+ * Every function that can fail returns an ss_result; ss_last_error() then
+ * gives one line for the calling thread: what was found, what was expected and
+ * what to do. No exception and no abort crosses this boundary.
+ *
+ * Threads: an engine may be used from one thread at a time; two engines are
+ * independent. Packages are immutable and may be shared.
+ */
+#ifndef SINKSTATE_H
+#define SINKSTATE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sinkstate/routines.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define SS_API __attribute__((visibility("default")))
+#else
+#define SS_API
+#endif
+
+typedef enum ss_result {
+  SS_OK = 0,
+  SS_INVALID_ARGUMENT = 1,   /* the caller's values are wrong */
+  SS_NOT_FOUND = 2,          /* a file, kernel or symbol is missing */
+  SS_MALFORMED_PACKAGE = 3,  /* the package's bytes are not what they should be */
+  SS_VERSION_MISMATCH = 4,   /* package, ABI or instruction set of another build */
+  SS_OUT_OF_MEMORY = 5,      /* nothing was changed; free slots and try again */
+  SS_SLOTS_EXHAUSTED = 6,    /* every slot has an owner */
+  SS_BUFFER_FULL = 7,        /* no room for another pair: end the step first */
+  SS_INTERNAL = 8            /* a fault of this library */
+} ss_result;
+
+/* One line about the last failure in this thread; "" after none. */
+SS_API const char *ss_last_error(void);
+/* "0.1.0 (abi 1)" */
+SS_API const char *ss_version(void);
+
+/* ---- packages ---------------------------------------------------------- */
+
+typedef struct ss_package ss_package;
+
+/* Opens a package folder, checks its manifest, picks the best CPU library that
+ * this processor can run and verifies its hash. */
+SS_API ss_result ss_package_open(const char *folder, ss_package **out);
+
+/* A package whose kernels are already in memory (compiled at start-up).
+ * `lookup(context, name)` returns the CPU entry point of a kernel or NULL; the
+ * code must stay valid until the package is closed. */
+typedef ss_cpu_kernel (*ss_kernel_lookup)(void *context, const char *name);
+SS_API ss_result ss_package_from_memory(const char *manifest, size_t size,
+                                        ss_kernel_lookup lookup, void *context,
+                                        ss_package **out);
+
+/* Engines keep what they need: a package may be closed right after
+ * ss_engine_create (for packages in memory, the code must outlive the engine). */
+SS_API void ss_package_close(ss_package *package);
+
+/* ---- engines ----------------------------------------------------------- */
+
+typedef struct ss_engine ss_engine;
+
+typedef struct ss_engine_options {
+  uint32_t struct_size;      /* sizeof(ss_engine_options) */
+  int32_t slots;             /* requests held at the same time, >= 1 */
+  int32_t threads;           /* workers of the CPU device; 0: all processors */
+  int32_t dense_fallback;    /* 1: a state goes dense where factors are larger */
+  int32_t consolidate_every; /* compactions of a state between two exact SVDs of
+                                its frozen part; 0: never (only when rows would
+                                run out) */
+} ss_engine_options;
+
+/* Defaults: 1 slot, 0 threads, fallback on, consolidation every 4. */
+SS_API void ss_engine_options_init(ss_engine_options *options);
+
+/* Bytes an engine would need, before anything is allocated. `expected` takes
+ * every state at half its rank bound. */
+typedef struct ss_memory_plan {
+  uint32_t struct_size;
+  int64_t worst_case;
+  int64_t expected;
+  int64_t dense; /* the same states kept dense in f32, for comparison */
+} ss_memory_plan;
+SS_API ss_result ss_engine_plan(const ss_package *package,
+                                const ss_engine_options *options,
+                                ss_memory_plan *out);
+
+SS_API ss_result ss_engine_create(const ss_package *package,
+                                  const ss_engine_options *options,
+                                  ss_engine **out);
+SS_API void ss_engine_destroy(ss_engine *engine);
+
+typedef struct ss_layer_info {
+  uint32_t struct_size;
+  const char *name; /* valid while the engine lives */
+  const char *type; /* "gdn", "mamba2", "kda" */
+  int32_t index;    /* place in the whole model, attention layers counted */
+  int32_t heads, key_heads, dv, dk;
+  int32_t dense_form;    /* 1: read, updated and written every step */
+  int32_t channel_decay; /* gate inputs and dt_bias are per key channel */
+  int32_t has_beta;
+  int32_t active, buffer, phase;
+} ss_layer_info;
+SS_API int32_t ss_layer_count(const ss_engine *engine);
+SS_API ss_result ss_layer_get_info(const ss_engine *engine, int32_t layer,
+                                   ss_layer_info *out);
+
+/* ---- slots ------------------------------------------------------------- */
+
+/* A fresh slot: every state zero, position 0, whatever its memory holds. */
+SS_API ss_result ss_slot_alloc(ss_engine *engine, int32_t *slot);
+SS_API ss_result ss_slot_free(ss_engine *engine, int32_t slot);
+SS_API ss_result ss_slot_reset(ss_engine *engine, int32_t slot);
+
+/* ---- decoding ---------------------------------------------------------- */
+
+/* Rows of a batch in f32. Row b starts at data + b * stride (in elements);
+ * within a row heads are contiguous. stride 0 means packed. */
+typedef struct ss_input {
+  const float *data;
+  int64_t stride;
+} ss_input;
+
+typedef struct ss_decode_args {
+  uint32_t struct_size;
+  int32_t batch;
+  const int32_t *slots;    /* [batch]; negative: padding, its y becomes 0. A slot
+                              may appear once */
+  ss_input q, k;           /* [batch, key_heads, dk], not normalised */
+  ss_input v;              /* [batch, heads, dv] */
+  ss_input gate;           /* [batch, heads] or [batch, heads, dk], raw */
+  ss_input beta;           /* [batch, heads] before the sigmoid; mamba2: unused */
+  const float *a_log;      /* [heads] */
+  const float *dt_bias;    /* [heads] or [heads, dk] */
+  float *y;                /* [batch, heads, dv] */
+  int64_t y_stride;
+} ss_decode_args;
+
+/* Decodes one token of every row in one layer: y = H q after the update. Then
+ * compacts the states of the layer that are due at their request's position.
+ * On an error nothing has changed. */
+SS_API ss_result ss_decode_layer(ss_engine *engine, int32_t layer,
+                                 const ss_decode_args *args);
+
+/* Ends the step for these requests: their positions advance by one. Call it
+ * after the last layer. Negative slots are skipped. */
+SS_API ss_result ss_end_step(ss_engine *engine, const int32_t *slots,
+                             int32_t batch);
+
+/* ---- looking at states -------------------------------------------------- */
+
+/* Writes H of every head, [heads, dv, dk] f32, without changing the state. */
+SS_API ss_result ss_state_densify(ss_engine *engine, int32_t layer,
+                                  int32_t slot, float *out);
+/* Stored rank of every head, [heads]; -1: dense. */
+SS_API ss_result ss_state_ranks(const ss_engine *engine, int32_t layer,
+                                int32_t slot, int32_t *ranks);
+/* Sticky status bits of every head, [heads]. */
+SS_API ss_result ss_state_status(const ss_engine *engine, int32_t layer,
+                                 int32_t slot, int32_t *status);
+
+typedef struct ss_statistics {
+  uint32_t struct_size;
+  int64_t dense_bytes;     /* of the slots in use, all states dense in f32 */
+  int64_t live_bytes;      /* the formula of docs/state-math.md section 7 */
+  int64_t allocated_bytes; /* what the engine holds for states now: rows,
+                              buffers, tables, free blocks kept for reuse */
+  int64_t allocated_peak;
+  int64_t compactions;     /* of one state each */
+  int64_t folds;           /* of dense states */
+  int64_t consolidations;
+  int64_t went_dense, went_factored;
+  double decode_seconds, compact_seconds, consolidate_seconds;
+} ss_statistics;
+SS_API ss_result ss_engine_statistics(const ss_engine *engine,
+                                      ss_statistics *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
