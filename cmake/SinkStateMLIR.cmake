@@ -16,21 +16,35 @@ include_directories(${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE
 separate_arguments(SS_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
 add_definitions(${SS_LLVM_DEFINITIONS})
 if(SS_LINK STREQUAL dylib)
+  # Debian's MLIRConfig.cmake does not set it.
   set(MLIR_LINK_MLIR_DYLIB ON)
 elseif(SS_LINK STREQUAL static)
   include(StaticLLVM)
 else()
   message(FATAL_ERROR "SS_LINK is '${SS_LINK}', expected dylib or static")
 endif()
+
 # Front-end time dominates these files and their speed does not matter.
 string(REPLACE "-O3" "-O1" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
 
-# ss_add_mlir_library(<name> <sources...> DEPENDS <tablegen targets...>
-#                     LINK <project libraries...> MLIR <MLIR libraries...>)
-# The first library with PCH ON makes the precompiled header that the others reuse.
+# lld links the tools several times faster than the system linker.
+# -fuse-ld=lld alone may find the lld of an older LLVM.
+find_program(SS_LLD NAMES ld.lld-22 ld.lld HINTS ${LLVM_TOOLS_BINARY_DIR} NO_DEFAULT_PATH)
+if(SS_LLD)
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    add_link_options(--ld-path=${SS_LLD})
+  else()
+    add_link_options(-B${LLVM_TOOLS_BINARY_DIR} -fuse-ld=lld)
+  endif()
+endif()
+
+# ss_add_mlir_library(<name> SOURCES <files...> [DEPENDS <tablegen targets...>]
+#                     [LINK <project libraries...>] [MLIR <MLIR libraries...>])
+# MLIR names the archives of the static link; with the dylib they collapse to libMLIR.
+# The first library makes the precompiled header that the others reuse.
 function(ss_add_mlir_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINK;MLIR" ${ARGN})
-  add_mlir_library(${name} STATIC ${ARG_SOURCES} PARTIAL_SOURCES_INTENDED
+  add_mlir_library(${name} ${ARG_SOURCES} PARTIAL_SOURCES_INTENDED
     DEPENDS ${ARG_DEPENDS} EXCLUDE_FROM_LIBMLIR DISABLE_INSTALL)
   if(ARG_LINK)
     target_link_libraries(${name} PUBLIC ${ARG_LINK})
@@ -39,18 +53,19 @@ function(ss_add_mlir_library name)
   ss_use_pch(${name})
 endfunction()
 
+# ss_add_mlir_tool(<name> SOURCES ... [DEPENDS ...] [LINK ...] [MLIR ...])
+# An executable in build/bin that may use LLVM and MLIR. SS_VERSION is defined for it.
 function(ss_add_mlir_tool name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINK;MLIR" ${ARGN})
-  add_llvm_executable(${name} ${ARG_SOURCES} PARTIAL_SOURCES_INTENDED DISABLE_LLVM_LINK_LLVM_DYLIB)
+  add_llvm_executable(${name} ${ARG_SOURCES} PARTIAL_SOURCES_INTENDED)
   llvm_update_compile_flags(${name})
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
   endif()
-  target_link_libraries(${name} PRIVATE ${ARG_LINK})
-  mlir_target_link_libraries(${name} PRIVATE ${ARG_MLIR})
-  if(SS_LINK STREQUAL dylib)
-    target_link_libraries(${name} PRIVATE LLVM)
+  if(ARG_LINK)
+    target_link_libraries(${name} PRIVATE ${ARG_LINK})
   endif()
+  mlir_target_link_libraries(${name} PRIVATE ${ARG_MLIR})
   target_compile_definitions(${name} PRIVATE SS_VERSION="${PROJECT_VERSION}")
 endfunction()
 

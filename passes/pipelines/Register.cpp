@@ -1,0 +1,21 @@
+//===- Register.cpp - Dialects and passes of the tools --------------------===//
+
+#include "passes/pipelines/Register.h"
+
+
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Transforms/Passes.h"
+
+void sinkstate::registerDialects(mlir::DialectRegistry &registry) {
+  registry.insert<mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect,
+                  mlir::func::FuncDialect, mlir::math::MathDialect,
+                  mlir::memref::MemRefDialect, mlir::scf::SCFDialect,
+                  mlir::vector::VectorDialect>();
+  // Inserts the LLVM dialect without its large header.
+  mlir::registerLLVMDialectTranslation(registry);
+}
+
+void sinkstate::registerPasses() {
+  mlir::registerTransformsPasses(); // canonicalize, cse, symbol-dce, ...
+}
