@@ -1,0 +1,19 @@
+// Names of the routines compiled for one instruction-set level: SS_LEVEL is
+// set by the build, one value per compilation.
+#ifndef SINKSTATE_RUNTIME_ROUTINES_LEVELS_H
+#define SINKSTATE_RUNTIME_ROUTINES_LEVELS_H
+
+#include <stdint.h>
+
+#define SS_DECLARE_LEVEL(LEVEL)                                                \
+  namespace sinkstate::routines::LEVEL {                                       \
+  int32_t orthogonalize(int32_t m, double *gram, double *t);                   \
+  int32_t coreSvd(int32_t m, double *c, double *xt, double *sigma,             \
+                  double *yt);                                                 \
+  }
+SS_DECLARE_LEVEL(baseline)
+SS_DECLARE_LEVEL(v3)
+SS_DECLARE_LEVEL(v4)
+#undef SS_DECLARE_LEVEL
+
+#endif
