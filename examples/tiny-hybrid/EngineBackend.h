@@ -1,0 +1,52 @@
+//===- EngineBackend.h - States kept by SinkState ---------------*- C++ -*-===//
+#ifndef TINY_HYBRID_ENGINE_BACKEND_H
+#define TINY_HYBRID_ENGINE_BACKEND_H
+
+#include "Config.h"
+#include "StateBackend.h"
+
+#include "sinkstate/sinkstate.h"
+
+#include <memory>
+#include <vector>
+
+namespace tiny_hybrid {
+
+/// Owns an ss_engine with one slot per request of the batch.
+class EngineBackend : public StateBackend {
+public:
+  /// The package must have exactly the recurrent layers of the model.
+  /// `options.slots` is set to the batch. The package may be closed afterwards.
+  static Result<std::unique_ptr<EngineBackend>>
+  create(const ss_package *package, ss_engine_options options,
+         const Config &config, int batch);
+  ~EngineBackend() override;
+
+  Status decodeLayer(int layer, const StateInput &input, float *y) override;
+  Status endStep() override;
+
+  const ss_engine *engine() const { return handle; }
+  /// The recurrent layers, in the order of the engine.
+  const std::vector<ss_layer_info> &layers() const { return infos; }
+  const std::vector<int32_t> &slots() const { return slotOfRequest; }
+
+  Result<ss_statistics> statistics() const;
+  /// Stored rank of every head of one request; -1: dense. `layer` counts the
+  /// engine's layers.
+  Result<std::vector<int32_t>> ranks(int layer, int request) const;
+  /// The first state whose status is not clean, as an error.
+  Status checkStates() const;
+
+private:
+  EngineBackend() = default;
+  Status readLayers(const Config &config);
+
+  ss_engine *handle = nullptr;
+  std::vector<ss_layer_info> infos;
+  std::vector<int32_t> engineLayerOf; ///< by model layer; -1: attention
+  std::vector<int32_t> slotOfRequest;
+};
+
+} // namespace tiny_hybrid
+
+#endif // TINY_HYBRID_ENGINE_BACKEND_H
