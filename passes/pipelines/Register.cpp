@@ -2,6 +2,7 @@
 
 #include "passes/pipelines/Register.h"
 
+#include "dialect/ssk/SSKDialect.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -11,7 +12,8 @@ void sinkstate::registerDialects(mlir::DialectRegistry &registry) {
   registry.insert<mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect,
                   mlir::func::FuncDialect, mlir::math::MathDialect,
                   mlir::memref::MemRefDialect, mlir::scf::SCFDialect,
-                  mlir::vector::VectorDialect>();
+                  mlir::vector::VectorDialect,
+                  sinkstate::ssk::SSKDialect>();
   // Inserts the LLVM dialect without its large header.
   mlir::registerLLVMDialectTranslation(registry);
 }

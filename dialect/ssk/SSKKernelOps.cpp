@@ -1,0 +1,196 @@
+//===- SSKKernelOps.cpp - kernels and calls -------------------------------===//
+#include "dialect/ssk/SSKDialect.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/Interfaces/FunctionImplementation.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace sinkstate::ssk;
+
+//===----------------------------------------------------------------------===//
+// KernelOp
+//===----------------------------------------------------------------------===//
+
+void KernelOp::build(OpBuilder &builder, OperationState &state, StringRef name,
+                     ArrayRef<Type> argumentTypes,
+                     ArrayRef<StringRef> argumentNames, StringRef role,
+                     int64_t programsPerBlock) {
+  Properties &properties = state.getOrAddProperties<Properties>();
+  properties.sym_name = builder.getStringAttr(name);
+  properties.function_type =
+      TypeAttr::get(builder.getFunctionType(argumentTypes, {}));
+  properties.programs_per_block = builder.getI64IntegerAttr(programsPerBlock);
+  if (!role.empty())
+    properties.role = builder.getStringAttr(role);
+  SmallVector<Attribute> attributes;
+  for (StringRef argument : argumentNames)
+    attributes.push_back(builder.getDictionaryAttr(builder.getNamedAttr(
+        SSKDialect::kNameAttr, builder.getStringAttr(argument))));
+  properties.arg_attrs = builder.getArrayAttr(attributes);
+  Region *body = state.addRegion();
+  Block &entry = body->emplaceBlock();
+  for (Type type : argumentTypes)
+    entry.addArgument(type, state.location);
+}
+
+ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
+  auto buildType = [](Builder &builder, ArrayRef<Type> arguments,
+                      ArrayRef<Type> results,
+                      function_interface_impl::VariadicFlag, std::string &) {
+    return builder.getFunctionType(arguments, results);
+  };
+  return function_interface_impl::parseFunctionOp(
+      parser, result, /*allowVariadic=*/false,
+      getFunctionTypeAttrName(result.name), buildType,
+      getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
+}
+
+void KernelOp::print(OpAsmPrinter &printer) {
+  function_interface_impl::printFunctionOp(
+      printer, *this, /*isVariadic=*/false, getFunctionTypeAttrName(),
+      getArgAttrsAttrName(), getResAttrsAttrName());
+}
+
+LogicalResult KernelOp::verify() {
+  if (!getResultTypes().empty())
+    return emitOpError("has results, expected none: write to a global instead");
+  if (getProgramsPerBlock() < 1 || getProgramsPerBlock() > 32)
+    return emitOpError("programs_per_block is ")
+           << getProgramsPerBlock() << ", expected 1 to 32";
+  llvm::StringSet<> names;
+  for (auto [index, type] : llvm::enumerate(getArgumentTypes())) {
+    if (!isa<GlobalType>(type) && !type.isSignlessInteger(32) &&
+        !type.isSignlessInteger(64) && !type.isF32())
+      return emitOpError("argument ")
+             << index << " has type " << type
+             << ", expected !ssk.global, i32, i64 or f32";
+    StringRef name = getArgumentName(index);
+    if (name.empty())
+      return emitOpError("argument ")
+             << index << " has no 'ssk.name', expected one: the runtime binds "
+                         "arguments by name";
+    if (!names.insert(name).second)
+      return emitOpError("argument ")
+             << index << " has the name '" << name
+             << "' of an earlier argument, expected different names";
+    if (mayAlias(index) && !isa<GlobalType>(type))
+      return emitOpError("argument ")
+             << index << " has 'ssk.may_alias' and type " << type
+             << ", expected !ssk.global";
+  }
+  return success();
+}
+
+LogicalResult KernelOp::verifyRegions() {
+  if (getBody().empty() || getBody().front().empty() ||
+      !isa<ReturnOp>(getBody().front().back()))
+    return emitOpError("does not end with 'ssk.return', expected it as the "
+                       "last operation of the body");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// CallOp
+//===----------------------------------------------------------------------===//
+
+void CallOp::build(OpBuilder &builder, OperationState &state, StringRef callee,
+                   ValueRange args, ArrayRef<int64_t> reads,
+                   ArrayRef<int64_t> writes) {
+  build(builder, state, builder.getI32Type(), callee, args, reads, writes);
+}
+
+int64_t CallOp::getRoutineIndex() {
+  for (auto [index, routine] : llvm::enumerate(getRoutines()))
+    if (routine.name == getCallee())
+      return index;
+  return -1;
+}
+
+/// The spelling of the type behind a letter of routines.def.
+static StringRef describeLetter(char letter) {
+  switch (letter) {
+  case 'i':
+    return "i32";
+  case 'f':
+    return "f32";
+  case 'd':
+    return "f64";
+  case 'F':
+    return "scratch of f32";
+  case 'D':
+    return "scratch of f64";
+  case 'I':
+    return "scratch of i32";
+  }
+  return "an unknown type";
+}
+
+static bool matchesLetter(char letter, Type type) {
+  auto shared = dyn_cast<SharedType>(type);
+  Type element = shared ? shared.getElementType() : type;
+  if (bool(shared) != bool(letter >= 'A' && letter <= 'Z'))
+    return false;
+  switch (letter | 0x20) {
+  case 'i':
+    return element.isInteger(32);
+  case 'f':
+    return element.isF32();
+  case 'd':
+    return element.isF64();
+  }
+  return false;
+}
+
+static LogicalResult verifyOperandList(CallOp op, ArrayRef<int64_t> list,
+                                       StringRef what) {
+  for (int64_t operand : list)
+    if (operand < 0 || operand >= int64_t(op.getArgs().size()) ||
+        !isa<SharedType>(op.getArgs()[operand].getType()))
+      return op.emitOpError()
+             << what << " names operand " << operand
+             << ", expected the number of an operand that is scratch";
+  return success();
+}
+
+LogicalResult CallOp::verify() {
+  int64_t index = getRoutineIndex();
+  if (index < 0)
+    return emitOpError("calls '")
+           << getCallee()
+           << "', expected a routine listed in sinkstate/routines.def";
+  StringRef signature = getRoutines()[index].signature;
+  if (signature.size() != getArgs().size())
+    return emitOpError("passes ")
+           << getArgs().size() << " arguments to '" << getCallee()
+           << "', expected " << signature.size();
+  for (auto [number, letter] : llvm::enumerate(signature)) {
+    Type type = getArgs()[number].getType();
+    if (!matchesLetter(letter, type))
+      return emitOpError("argument ")
+             << number << " of '" << getCallee() << "' is " << type
+             << ", expected " << describeLetter(letter);
+  }
+  if (failed(verifyOperandList(*this, getReads(), "reads")) ||
+      failed(verifyOperandList(*this, getWrites(), "writes")))
+    return failure();
+  for (auto [number, arg] : llvm::enumerate(getArgs()))
+    if (isa<SharedType>(arg.getType()) &&
+        !llvm::is_contained(getReads(), int64_t(number)) &&
+        !llvm::is_contained(getWrites(), int64_t(number)))
+      return emitOpError("argument ")
+             << number << " is scratch and in neither reads nor writes, "
+                          "expected its effect to be declared";
+  return success();
+}
+
+void CallOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  for (int64_t operand : getReads())
+    effects.emplace_back(MemoryEffects::Read::get(),
+                         &getArgsMutable()[operand]);
+  for (int64_t operand : getWrites())
+    effects.emplace_back(MemoryEffects::Write::get(),
+                         &getArgsMutable()[operand]);
+}

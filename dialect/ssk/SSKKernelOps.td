@@ -1,0 +1,149 @@
+//===- SSKKernelOps.td - kernels, calls and synchronisation -----*- tablegen -*-===//
+#ifndef SINKSTATE_DIALECT_SSK_SSKKERNELOPS_TD
+#define SINKSTATE_DIALECT_SSK_SSKKERNELOPS_TD
+
+include "dialect/ssk/SSKTypes.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/FunctionInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def SSK_KernelOp : SSK_Op<"kernel", [
+    IsolatedFromAbove, AutomaticAllocationScope, FunctionOpInterface,
+    SingleBlock]> {
+  let summary = "a kernel";
+  let description = [{
+    A symbol that both back ends compile to one entry point. Its arguments are
+    `!ssk.global`, i32, i64 or f32; each has the attribute `ssk.name`, the name
+    under which the runtime binds it. It has no results.
+
+    `programs_per_block` is the number of warps of a block on a GPU; `role`
+    says what the kernel is for (`decode`, `compact`, `densify`).
+
+    ```mlir
+    ssk.kernel @zero(%y: !ssk.global<f32> {ssk.name = "y"})
+        attributes {programs_per_block = 4 : i64, role = "decode"} {
+      %p = ssk.program_id : index
+      %zero = arith.constant 0.0 : f32
+      ssk.write %zero, %y[%p] : !ssk.global<f32>
+      ssk.return
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name,
+                       TypeAttrOf<FunctionType>:$function_type,
+                       OptionalAttr<DictArrayAttr>:$arg_attrs,
+                       OptionalAttr<DictArrayAttr>:$res_attrs,
+                       DefaultValuedAttr<I64Attr, "4">:$programs_per_block,
+                       OptionalAttr<StrAttr>:$role);
+  let regions = (region SizedRegion<1>:$body);
+  let skipDefaultBuilders = 1;
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$name,
+      "::llvm::ArrayRef<::mlir::Type>":$argumentTypes,
+      "::llvm::ArrayRef<::llvm::StringRef>":$argumentNames,
+      CArg<"::llvm::StringRef", "{}">:$role,
+      CArg<"int64_t", "4">:$programsPerBlock)>];
+  let extraClassDeclaration = [{
+    ::mlir::Region *getCallableRegion() { return &getBody(); }
+    /// The argument types of the kernel.
+    ::llvm::ArrayRef<::mlir::Type> getArgumentTypes() {
+      return getFunctionType().getInputs();
+    }
+    ::llvm::ArrayRef<::mlir::Type> getResultTypes() {
+      return getFunctionType().getResults();
+    }
+    /// The name under which the runtime binds argument `index`.
+    ::llvm::StringRef getArgumentName(unsigned index);
+    /// True if argument `index` may be the same memory as another one.
+    bool mayAlias(unsigned index);
+  }];
+  let extraClassDefinition = [{
+    ::llvm::StringRef $cppClass::getArgumentName(unsigned index) {
+      auto name =
+          getArgAttrOfType<::mlir::StringAttr>(index, SSKDialect::kNameAttr);
+      return name ? name.getValue() : ::llvm::StringRef();
+    }
+    bool $cppClass::mayAlias(unsigned index) {
+      return getArgAttr(index, SSKDialect::kMayAliasAttr) != nullptr;
+    }
+  }];
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
+def SSK_ReturnOp : SSK_Op<"return", [Terminator, HasParent<"KernelOp">, Pure]> {
+  let summary = "end of a kernel";
+  let description = [{
+    Ends the program.
+
+    ```mlir
+    ssk.return
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def SSK_ProgramIdOp : SSK_Op<"program_id", [Pure]> {
+  let summary = "number of the program";
+  let description = [{
+    The linear number of this program, 64 bits wide.
+
+    ```mlir
+    %p = ssk.program_id : index
+    ```
+  }];
+  let results = (outs Index:$result);
+  let assemblyFormat = "attr-dict `:` qualified(type($result))";
+}
+
+def SSK_CallOp : SSK_Op<"call", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "call of a routine of the device library";
+  let description = [{
+    Calls a routine on scratch and scalars. Names and signatures come from
+    `runtime/include/sinkstate/routines.def`; `reads` and `writes` are the
+    operands whose memory the routine reads and writes. The result is the
+    routine's status bits.
+
+    ```mlir
+    %st = ssk.call @ss_orthogonalize(%m, %gram, %t) reads [1] writes [1, 2]
+        : (i32, !ssk.shared<16x16xf64>, !ssk.shared<16x16xf64>) -> i32
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$callee,
+                       Variadic<AnyTypeOf<[SSK_SharedType, I32, F32, F64]>>:$args,
+                       DenseI64ArrayAttr:$reads,
+                       DenseI64ArrayAttr:$writes);
+  let results = (outs I32:$status);
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$callee,
+      "::mlir::ValueRange":$args, "::llvm::ArrayRef<int64_t>":$reads,
+      "::llvm::ArrayRef<int64_t>":$writes)>];
+  let assemblyFormat = [{
+    $callee `(` $args `)` `reads` $reads `writes` $writes attr-dict
+    `:` functional-type($args, results)
+  }];
+  let extraClassDeclaration = [{
+    /// The position of the callee in the routine table, or -1.
+    int64_t getRoutineIndex();
+  }];
+  let hasVerifier = 1;
+}
+
+def SSK_SyncOp : SSK_Op<"sync", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "makes the program's memory visible to all its lanes";
+  let description = [{
+    Makes memory that the program's lanes wrote visible to its other lanes.
+    `ssk-prepare` inserts it between conflicting accesses; it is nothing on a
+    CPU.
+
+    ```mlir
+    ssk.sync
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+#endif // SINKSTATE_DIALECT_SSK_SSKKERNELOPS_TD
