@@ -2,6 +2,7 @@
 
 #include "passes/pipelines/Register.h"
 
+#include "dialect/ss/SS.h"
 #include "dialect/ssk/SSKDialect.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -9,11 +10,11 @@
 #include "mlir/Transforms/Passes.h"
 
 void sinkstate::registerDialects(mlir::DialectRegistry &registry) {
+  registry.insert<ss::SSDialect, ssk::SSKDialect>();
   registry.insert<mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect,
                   mlir::func::FuncDialect, mlir::math::MathDialect,
                   mlir::memref::MemRefDialect, mlir::scf::SCFDialect,
-                  mlir::vector::VectorDialect,
-                  sinkstate::ssk::SSKDialect>();
+                  mlir::vector::VectorDialect>();
   // Inserts the LLVM dialect without its large header.
   mlir::registerLLVMDialectTranslation(registry);
 }

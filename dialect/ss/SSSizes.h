@@ -1,0 +1,35 @@
+//===- SSSizes.h - Limits of sizes in states and layers ---------*- C++ -*-===//
+//
+// Checked alike by the state type and by ss.layer.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SINKSTATE_DIALECT_SS_SSSIZES_H
+#define SINKSTATE_DIALECT_SS_SSSIZES_H
+
+#include "mlir/IR/Diagnostics.h"
+
+namespace sinkstate::ss {
+
+/// The device routines take matrices of at most this many rows.
+constexpr int64_t kMaxBlockRows = 64;
+/// Above any model there is, and small enough that no product of a few sizes
+/// overflows 64 bits.
+constexpr int64_t kMaxSize = 65536;
+
+struct StateSizes {
+  int64_t heads, keyHeads, dv, dk, draft;
+};
+
+/// Sizes are in range and heads divide into key heads.
+mlir::LogicalResult
+verifyStateSizes(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
+                 const StateSizes &sizes);
+
+/// The block of a compaction, active + buffer + draft rows, is in range.
+mlir::LogicalResult
+verifyBlockSizes(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
+                 int64_t active, int64_t buffer, int64_t draft);
+
+} // namespace sinkstate::ss
+
+#endif // SINKSTATE_DIALECT_SS_SSSIZES_H
