@@ -1,0 +1,158 @@
+//===- ConvertSSToSSK.cpp - fused functions to kernels --------------------===//
+//
+// Part of the SinkState project.
+//
+//===----------------------------------------------------------------------===//
+#include "Lowerings.h"
+#include "passes/ss-to-ssk/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace sinkstate {
+#define GEN_PASS_DEF_CONVERTSSTOSSKPASS
+#include "passes/ss-to-ssk/Passes.h.inc"
+} // namespace sinkstate
+
+using namespace mlir;
+
+namespace sinkstate {
+namespace {
+
+using Lower = LogicalResult (*)(ss::FusedOp, const LayerShape &,
+                                const KernelArguments &, const KernelChoices &,
+                                KernelBuilder &);
+
+/// What a function's role asks for.
+struct Role {
+  Lower lower;
+  SmallVector<KernelArguments::Argument> signature;
+};
+
+FailureOr<Role> getRole(func::FuncOp function, const LayerShape &shape,
+                        bool denseForm) {
+  StringRef role =
+      function->getAttrOfType<StringAttr>("ss.role").getValue();
+  MLIRContext *context = function.getContext();
+  if (role == "decode")
+    return Role{denseForm ? lowerDenseDecode : lowerDecode,
+                KernelArguments::decode(shape, denseForm, context)};
+  if (role == "compact" && !denseForm)
+    return Role{lowerCompact, KernelArguments::compact(context)};
+  if (role == "densify" && !denseForm)
+    return Role{lowerDensify, KernelArguments::densify(context)};
+  return function.emitError()
+         << "role '" << role << "' of a " << (denseForm ? "dense" : "factored")
+         << " layer has no kernel; expected decode"
+         << (denseForm ? "" : ", compact or densify");
+}
+
+/// The one fused region of the function.
+FailureOr<ss::FusedOp> getFused(func::FuncOp function) {
+  ss::FusedOp fused;
+  for (Operation &op : function.getBody().front().without_terminator()) {
+    auto candidate = dyn_cast<ss::FusedOp>(op);
+    if (!candidate || fused)
+      return op.emitOpError("is not part of the one fused region that a kernel "
+                            "is made from; run ss-fuse-decode and "
+                            "ss-fuse-compaction first");
+    fused = candidate;
+  }
+  if (!fused)
+    return function.emitError("has no fused region to make a kernel from");
+  return fused;
+}
+
+int64_t bytesOfScratch(ssk::KernelOp kernel) {
+  int64_t bytes = 0;
+  kernel.walk([&](ssk::AllocOp alloc) {
+    auto type = cast<ssk::SharedType>(alloc.getResult().getType());
+    bytes += type.getNumElements() *
+             type.getElementType().getIntOrFloatBitWidth() / 8;
+  });
+  return bytes;
+}
+
+struct ConvertSSToSSK final
+    : impl::ConvertSSToSSKPassBase<ConvertSSToSSK> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (rowsInFlight < 1 || programsPerBlock < 1) {
+      getOperation().emitError("rows-in-flight and programs-per-block must be "
+                               "at least 1, found ")
+          << rowsInFlight << " and " << programsPerBlock;
+      return signalPassFailure();
+    }
+    SmallVector<func::FuncOp> functions;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (function->hasAttrOfType<StringAttr>("ss.role"))
+        functions.push_back(function);
+    for (func::FuncOp function : functions)
+      if (failed(convert(function)))
+        return signalPassFailure();
+  }
+
+  LogicalResult convert(func::FuncOp function) {
+    auto type = function.getNumArguments() == 0
+                    ? ss::StateType()
+                    : dyn_cast<ss::StateType>(function.getArgumentTypes()[0]);
+    if (!type)
+      return function.emitError("has a role but its first argument is not a "
+                                "state");
+    if (type.getStorage() != ss::Storage::f32)
+      return function.emitError("stores rows as ")
+             << ss::stringifyStorage(type.getStorage())
+             << ", but kernels are made for f32 rows only";
+    LayerShape shape = LayerShape::of(type);
+    FailureOr<Role> role = getRole(function, shape, type.isDense());
+    if (failed(role))
+      return failure();
+    FailureOr<ss::FusedOp> fused = getFused(function);
+    if (failed(fused))
+      return failure();
+
+    OpBuilder builder(function);
+    SmallVector<Type> types;
+    SmallVector<StringRef> names;
+    for (const KernelArguments::Argument &argument : role->signature) {
+      types.push_back(argument.type);
+      names.push_back(argument.name);
+    }
+    StringAttr roleName = function->getAttrOfType<StringAttr>("ss.role");
+    auto kernel =
+        ssk::KernelOp::create(builder, function.getLoc(), function.getName(),
+                              types, names, roleName.getValue(),
+                              programsPerBlock);
+    if (roleName.getValue() == "densify")
+      allowOverlap(kernel); // a dense state is folded in place
+    Block *body = &kernel.getBody().front();
+    builder.setInsertionPointToEnd(body);
+    if (body->mightHaveTerminator())
+      builder.setInsertionPoint(body->getTerminator());
+    KernelArguments arguments(role->signature, body->getArguments());
+    KernelBuilder k(builder, kernel, fused->getLoc());
+    KernelChoices choices{rowsInFlight};
+    if (failed(role->lower(*fused, shape, arguments, choices, k)))
+      return failure();
+    if (!body->mightHaveTerminator())
+      ssk::ReturnOp::create(builder, function.getLoc());
+    function.erase();
+    ++kernels;
+    scratchBytes = std::max<int64_t>(scratchBytes, bytesOfScratch(kernel));
+    return success();
+  }
+
+  static void allowOverlap(ssk::KernelOp kernel) {
+    for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i)
+      if (llvm::is_contained({"rows", "out"}, kernel.getArgumentName(i)))
+        kernel.setArgAttr(i, ssk::SSKDialect::kMayAliasAttr,
+                          UnitAttr::get(kernel.getContext()));
+  }
+};
+
+} // namespace
+} // namespace sinkstate

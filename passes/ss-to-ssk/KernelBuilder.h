@@ -1,0 +1,121 @@
+//===- KernelBuilder.h - a short hand for writing ssk kernels --*- C++ -*-===//
+//
+// Part of the SinkState project.
+//
+//===----------------------------------------------------------------------===//
+//
+// The lowerings of ss operations write a few hundred ssk, scf and arith
+// operations each. This builder keeps them readable: index arithmetic without
+// locations, loops and branches as lambdas, and a current note that becomes the
+// comment of the printed kernel.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SINKSTATE_PASSES_SSTOSSK_KERNELBUILDER_H
+#define SINKSTATE_PASSES_SSTOSSK_KERNELBUILDER_H
+
+#include "dialect/ssk/SSKDialect.h"
+#include "mlir/IR/Builders.h"
+
+namespace sinkstate {
+
+class KernelBuilder {
+public:
+  using Values = llvm::SmallVector<mlir::Value>;
+  using Dims = llvm::ArrayRef<llvm::SmallVector<int64_t>>;
+  using MapBody = llvm::function_ref<mlir::Value(mlir::ValueRange)>;
+  using LoopBody =
+      llvm::function_ref<Values(mlir::Value iv, mlir::ValueRange carried)>;
+
+  /// `kernel` holds the scratch; `builder` stands in its body.
+  KernelBuilder(mlir::OpBuilder &builder, ssk::KernelOp kernel,
+                mlir::Location source)
+      : b(builder), kernel(kernel), source(source), loc(source) {}
+
+  /// What the following operations do; the CUDA printer prints it once as a
+  /// comment above them.
+  void note(llvm::StringRef text);
+
+  // Types. `lanes` spreads the last dimension over the lanes of a warp.
+  mlir::Type lanes(llvm::ArrayRef<int64_t> shape, mlir::Type element = {});
+  mlir::Type replicated(llvm::ArrayRef<int64_t> shape, mlir::Type element = {});
+  mlir::Value shared(llvm::ArrayRef<int64_t> shape, mlir::Type element);
+  mlir::Type f32() { return b.getF32Type(); }
+  mlir::Type f64() { return b.getF64Type(); }
+  mlir::Type i32() { return b.getI32Type(); }
+
+  // Scalars.
+  mlir::Value index(int64_t value);
+  mlir::Value real(double value);
+  mlir::Value integer(int32_t value);
+  mlir::Value toIndex(mlir::Value i);
+  mlir::Value toI32(mlir::Value i);
+  mlir::Value add(mlir::Value x, mlir::Value y);
+  mlir::Value sub(mlir::Value x, mlir::Value y);
+  mlir::Value mul(mlir::Value x, mlir::Value y);
+  mlir::Value div(mlir::Value x, mlir::Value y); ///< unsigned for integers
+  mlir::Value rem(mlir::Value x, mlir::Value y);
+  mlir::Value fma(mlir::Value x, mlir::Value y, mlir::Value z);
+  mlir::Value neg(mlir::Value x);
+  mlir::Value exp(mlir::Value x);
+  mlir::Value sqrt(mlir::Value x);
+  /// log(1 + exp(x)), x itself above 20.
+  mlir::Value softplus(mlir::Value x);
+  /// 1 / (1 + exp(-x)); saturates without overflow for x below -88.
+  mlir::Value sigmoid(mlir::Value x);
+  mlir::Value max(mlir::Value x, mlir::Value y);
+  mlir::Value select(mlir::Value c, mlir::Value x, mlir::Value y);
+  mlir::Value less(mlir::Value x, mlir::Value y); ///< signed; ordered for floats
+  mlir::Value atLeast(mlir::Value x, mlir::Value y);
+  mlir::Value equal(mlir::Value x, mlir::Value y);
+  mlir::Value both(mlir::Value x, mlir::Value y);
+  mlir::Value either(mlir::Value x, mlir::Value y);
+  mlir::Value bitAnd(mlir::Value x, mlir::Value y);
+  mlir::Value bitOr(mlir::Value x, mlir::Value y);
+  mlir::Value extend(mlir::Value x); ///< f32 to f64
+  mlir::Value narrow(mlir::Value x); ///< f64 to f32, to nearest
+
+  // Memory.
+  mlir::Value read(mlir::Value ref, mlir::ValueRange at);
+  void write(mlir::Value x, mlir::Value ref, mlir::ValueRange at);
+  mlir::Value load(mlir::Type tile, mlir::Value ref, mlir::ValueRange at,
+                   mlir::Value stride = {}, mlir::Value limit = {});
+  void store(mlir::Value tile, mlir::Value ref, mlir::ValueRange at,
+             mlir::Value stride = {}, mlir::Value limit = {});
+
+  // Tiles.
+  mlir::Value splat(mlir::Type tile, mlir::Value scalar);
+  mlir::Value map(mlir::Type tile, mlir::ValueRange inputs, Dims dims,
+                  MapBody body);
+  /// Elementwise map whose operands all cover every dimension.
+  mlir::Value map(mlir::Type tile, mlir::ValueRange inputs, MapBody body);
+  mlir::Value dot(mlir::Value a, mlir::Value x);
+  mlir::Value accumulate(mlir::Value acc, mlir::Value coef, mlir::Value rows);
+  mlir::Value reduceMax(mlir::Value tile);
+  void matmul(mlir::Value a, mlir::Value x, mlir::Value into, bool transposeA,
+              bool transposeB);
+  void topK(mlir::Value weights, mlir::Value count, mlir::Value into);
+  mlir::Value call(llvm::StringRef routine, mlir::ValueRange arguments,
+                   llvm::ArrayRef<int64_t> reads,
+                   llvm::ArrayRef<int64_t> writes);
+
+  // Control flow, uniform over the program.
+  Values loop(mlir::Value from, mlir::Value to, int64_t step,
+              mlir::ValueRange carried, LoopBody body);
+  void loop(mlir::Value from, mlir::Value to, int64_t step,
+            llvm::function_ref<void(mlir::Value)> body);
+  Values branch(mlir::Value condition, llvm::function_ref<Values()> then,
+                llvm::function_ref<Values()> otherwise);
+  void branch(mlir::Value condition, llvm::function_ref<void()> then,
+              llvm::function_ref<void()> otherwise = nullptr);
+
+  mlir::OpBuilder &b;
+
+private:
+  ssk::KernelOp kernel;
+  mlir::Location source;
+  mlir::Location loc;
+};
+
+} // namespace sinkstate
+
+#endif // SINKSTATE_PASSES_SSTOSSK_KERNELBUILDER_H

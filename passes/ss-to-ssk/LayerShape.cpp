@@ -1,0 +1,34 @@
+//===- LayerShape.cpp - sizes of a layer's states -------------------------===//
+//
+// Part of the SinkState project.
+//
+//===----------------------------------------------------------------------===//
+#include "LayerShape.h"
+#include <algorithm>
+
+namespace sinkstate {
+
+LayerShape LayerShape::of(ss::StateType type) {
+  const ss::LayerTypeInfo &info = type.getInfo();
+  LayerShape shape;
+  shape.heads = type.getHeads();
+  shape.keyHeads = type.getKeyHeads();
+  shape.dv = type.getDv();
+  shape.dk = type.getDk();
+  shape.active = type.getActive();
+  shape.capacity = type.getBufferRows();
+  shape.rankBound = type.getRank();
+  shape.channelDecay = info.channelDecay;
+  shape.delta = info.theta != 0;
+  shape.hasBeta = info.hasBeta;
+  return shape;
+}
+
+int64_t largestDivisor(int64_t size, int64_t wanted) {
+  int64_t divisor = std::min(size, wanted);
+  while (size % divisor != 0)
+    --divisor;
+  return divisor;
+}
+
+} // namespace sinkstate

@@ -1,0 +1,38 @@
+//===- LayerShape.h - sizes of a layer's states -----------------*- C++ -*-===//
+//
+// Part of the SinkState project.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SINKSTATE_PASSES_SSTOSSK_LAYERSHAPE_H
+#define SINKSTATE_PASSES_SSTOSSK_LAYERSHAPE_H
+
+#include "dialect/ss/SS.h"
+
+namespace sinkstate {
+
+/// The sizes that a kernel is specialised for, read off a state type.
+struct LayerShape {
+  int64_t heads, keyHeads, dv, dk;
+  int64_t active;
+  int64_t capacity; ///< pairs the buffer holds: K and the draft tokens
+  int64_t rankBound;
+  bool channelDecay; ///< one decay per key channel instead of per head
+  bool delta;        ///< theta = 1: the delta rule's correction
+  bool hasBeta;
+
+  static LayerShape of(ss::StateType type);
+
+  /// Floats of one component row [v | u].
+  int64_t rowLength() const { return dk + dv; }
+  /// Value heads that share one key head.
+  int64_t group() const { return heads / keyHeads; }
+  /// Components and pairs that take part in one compaction.
+  int64_t block() const { return active + capacity; }
+};
+
+/// The largest divisor of `size` that is at most `wanted`.
+int64_t largestDivisor(int64_t size, int64_t wanted);
+
+} // namespace sinkstate
+
+#endif // SINKSTATE_PASSES_SSTOSSK_LAYERSHAPE_H

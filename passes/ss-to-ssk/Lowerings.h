@@ -1,0 +1,41 @@
+//===- Lowerings.h - fused ss functions to ssk kernels ----------*- C++ -*-===//
+//
+// Part of the SinkState project.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SINKSTATE_PASSES_SSTOSSK_LOWERINGS_H
+#define SINKSTATE_PASSES_SSTOSSK_LOWERINGS_H
+
+#include "StateTables.h"
+#include "dialect/ss/SS.h"
+
+namespace sinkstate {
+
+/// Choices that are not in the graph.
+struct KernelChoices {
+  int64_t rowsInFlight = 4; ///< rows of a state loaded together
+};
+
+/// Each fills the body of a kernel whose insertion point `k` stands at, from
+/// the operations of one fused region, or reports what it cannot lower.
+mlir::LogicalResult lowerDecode(ss::FusedOp fused, const LayerShape &shape,
+                                const KernelArguments &arguments,
+                                const KernelChoices &choices,
+                                KernelBuilder &k);
+mlir::LogicalResult lowerDenseDecode(ss::FusedOp fused,
+                                     const LayerShape &shape,
+                                     const KernelArguments &arguments,
+                                     const KernelChoices &choices,
+                                     KernelBuilder &k);
+mlir::LogicalResult lowerCompact(ss::FusedOp fused, const LayerShape &shape,
+                                 const KernelArguments &arguments,
+                                 const KernelChoices &choices,
+                                 KernelBuilder &k);
+mlir::LogicalResult lowerDensify(ss::FusedOp fused, const LayerShape &shape,
+                                 const KernelArguments &arguments,
+                                 const KernelChoices &choices,
+                                 KernelBuilder &k);
+
+} // namespace sinkstate
+
+#endif // SINKSTATE_PASSES_SSTOSSK_LOWERINGS_H

@@ -1,0 +1,144 @@
+//===- RowPass.cpp - products with a state in one pass --------------------===//
+//
+// Part of the SinkState project.
+//
+//===----------------------------------------------------------------------===//
+#include "RowPass.h"
+
+using namespace mlir;
+
+namespace sinkstate {
+
+using Values = KernelBuilder::Values;
+
+Values RowPass::run(ValueRange inVectors, Value inLogDecay) {
+  vectors.assign(inVectors.begin(), inVectors.end());
+  logDecay = inLogDecay;
+  k.note("decay since the last compaction");
+  if (t.shape.channelDecay) {
+    for (Value x : vectors)
+      decayedVectors.push_back(
+          k.map(t.keyTile(), {x, logDecay}, [&](ValueRange v) {
+            return k.mul(v[0], k.exp(v[1]));
+          }));
+  } else {
+    decayedVectors = vectors;
+    scale = k.exp(logDecay);
+  }
+
+  Values zeros(vectors.size(), k.splat(t.valueTile(), k.real(0)));
+  Values sums = k.branch(
+      t.isDense, [&] { return denseRows(zeros); },
+      [&] { return components(zeros); });
+  return bufferedPairs(sums);
+}
+
+Values RowPass::overRows(Value count, Values sums, Chunk chunk) {
+  int64_t n = rowsInFlight;
+  Value whole = n == 1 ? count : k.sub(count, k.rem(count, k.index(n)));
+  sums = k.loop(k.index(0), whole, n, sums, [&](Value i, ValueRange carried) {
+    return chunk(i, n, Value(), Values(carried));
+  });
+  if (n == 1)
+    return sums;
+  return k.branch(
+      k.less(whole, count),
+      [&] { return chunk(whole, n, k.sub(count, whole), sums); },
+      [&] { return sums; });
+}
+
+Values RowPass::components(Values sums) {
+  const LayerShape &s = t.shape;
+  k.note("stored components: every row [v | u] is read once");
+  Value rows = t.arguments["rows"], weights = t.arguments["weights"];
+  return overRows(
+      t.rank, sums,
+      [&](Value i, int64_t n, Value limit, Values carried) -> Values {
+        Value stride = k.index(s.rowLength());
+        Value v = k.load(k.lanes({n, s.dk}), rows, t.row(i, 0), stride, limit);
+        Value u =
+            k.load(k.lanes({n, s.dv}), rows, t.row(i, s.dk), stride, limit);
+        Type coefficients = k.replicated({n});
+        Value weight = k.load(coefficients, weights, k.add(t.base, i),
+                              Value(), limit);
+        if (scale)
+          weight = k.map(coefficients, weight,
+                         [&](ValueRange w) { return k.mul(w[0], scale); });
+        for (auto [sum, x] : llvm::zip_equal(carried, decayedVectors)) {
+          Value c = k.map(coefficients, {k.dot(v, x), weight},
+                          [&](ValueRange p) { return k.mul(p[0], p[1]); });
+          sum = k.accumulate(sum, c, u);
+        }
+        return carried;
+      });
+}
+
+Values RowPass::denseRows(Values sums) {
+  const LayerShape &s = t.shape;
+  k.note("dense state: row c is column c of H");
+  Value rows = t.arguments["rows"];
+  // The coefficients of the rows are the vectors' elements, which are spread
+  // over the lanes; scratch turns them into values that every lane has.
+  Values scratch;
+  for (Value x : decayedVectors) {
+    Value memory = k.shared({s.dk}, k.f32());
+    Value scaled =
+        scale ? k.map(t.keyTile(), x,
+                      [&](ValueRange e) { return k.mul(e[0], scale); })
+              : x;
+    k.store(scaled, memory, k.index(0));
+    scratch.push_back(memory);
+  }
+  int64_t n = largestDivisor(s.dk, rowsInFlight);
+  return k.loop(k.index(0), k.index(s.dk), n, sums,
+                [&](Value c, ValueRange carried) -> Values {
+                  Values next(carried);
+                  Value h = k.load(k.lanes({n, s.dv}), rows, t.denseRow(c),
+                                   k.index(s.dv));
+                  for (auto [sum, memory] : llvm::zip_equal(next, scratch))
+                    sum = k.accumulate(
+                        sum, k.load(k.replicated({n}), memory, c), h);
+                  return next;
+                });
+}
+
+Values RowPass::bufferedPairs(Values sums) {
+  const LayerShape &s = t.shape;
+  k.note("buffered pairs, each with the decay since its own token");
+  Value keys = t.arguments["buffer_k"], values = t.arguments["buffer_u"],
+        decays = t.arguments["buffer_g"];
+  return overRows(
+      t.count, sums,
+      [&](Value j, int64_t n, Value limit, Values carried) -> Values {
+        Value key = k.load(k.lanes({n, s.dk}), keys, t.bufferK(j),
+                           k.index(s.dk), limit);
+        Value u = k.load(k.lanes({n, s.dv}), values, t.bufferU(j),
+                         k.index(s.dv), limit);
+        Type coefficients = k.replicated({n});
+        Value factor;
+        if (s.channelDecay) {
+          Value g = k.load(k.lanes({n, s.dk}), decays, t.bufferG(j),
+                           k.index(s.dk), limit);
+          key = k.map(k.lanes({n, s.dk}), {key, g, logDecay},
+                      {{0, 1}, {0, 1}, {1}}, [&](ValueRange e) {
+                        return k.mul(e[0], k.exp(k.sub(e[2], e[1])));
+                      });
+        } else {
+          Value g =
+              k.load(coefficients, decays, t.bufferG(j), Value(), limit);
+          factor = k.map(coefficients, g, [&](ValueRange e) {
+            return k.exp(k.sub(logDecay, e[0]));
+          });
+        }
+        for (auto [sum, x] : llvm::zip_equal(carried, vectors)) {
+          Value c = k.dot(key, x);
+          if (factor)
+            c = k.map(coefficients, {c, factor},
+                      [&](ValueRange e) { return k.mul(e[0], e[1]); });
+          sum = k.accumulate(sum, c, u);
+        }
+        return carried;
+      });
+}
+
+} // namespace sinkstate

@@ -1,0 +1,49 @@
+//===- RowPass.h - products with a state in one pass ------------*- C++ -*-===//
+//
+// Part of the SinkState project.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SINKSTATE_PASSES_SSTOSSK_ROWPASS_H
+#define SINKSTATE_PASSES_SSTOSSK_ROWPASS_H
+
+#include "StateTables.h"
+
+namespace sinkstate {
+
+/// Computes H x for several vectors x [dk] at once, reading every stored row,
+/// every buffered pair or every dense row exactly once.
+///
+/// H is the state after its decays up to the log-decay G: component i counts
+/// with `s_i exp(G)`, pair j with `exp(G - G_j)`; for channel decays the
+/// factors multiply x or k elementwise (docs/state-math.md section 2).
+class RowPass {
+public:
+  /// `rowsInFlight`: rows loaded together, the register axis of the row tiles.
+  RowPass(StateTables &tables, int64_t rowsInFlight)
+      : t(tables), k(tables.k), rowsInFlight(rowsInFlight) {}
+
+  /// `vectors`: tiles [dk]; returns one tile [dv] each.
+  KernelBuilder::Values run(mlir::ValueRange vectors, mlir::Value logDecay);
+
+private:
+  using Values = KernelBuilder::Values;
+  using Chunk = llvm::function_ref<Values(mlir::Value first, int64_t rows,
+                                          mlir::Value limit, Values sums)>;
+  Values components(Values sums);
+  Values denseRows(Values sums);
+  Values bufferedPairs(Values sums);
+  /// Runs `chunk` over [0, count), rowsInFlight at a time and a masked rest.
+  Values overRows(mlir::Value count, Values sums, Chunk chunk);
+
+  StateTables &t;
+  KernelBuilder &k;
+  int64_t rowsInFlight;
+  Values vectors;        ///< as given, for the buffered pairs
+  Values decayedVectors; ///< channel decay folded in, for what is older
+  mlir::Value logDecay;
+  mlir::Value scale; ///< exp(G) of a scalar decay; null for channel decays
+};
+
+} // namespace sinkstate
+
+#endif // SINKSTATE_PASSES_SSTOSSK_ROWPASS_H

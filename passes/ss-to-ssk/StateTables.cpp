@@ -1,0 +1,161 @@
+//===- StateTables.cpp - where a program finds its state ------------------===//
+//
+// Part of the SinkState project.
+//
+//===----------------------------------------------------------------------===//
+#include "StateTables.h"
+#include "dialect/ssk/SSKDialect.h"
+
+using namespace mlir;
+
+namespace sinkstate {
+
+namespace {
+/// Spells the argument types of a signature.
+struct ArgumentTypes {
+  explicit ArgumentTypes(MLIRContext *context)
+      : f32(Float32Type::get(context)), i32(IntegerType::get(context, 32)),
+        i64(IntegerType::get(context, 64)),
+        floats(ssk::GlobalType::get(context, f32)),
+        ints(ssk::GlobalType::get(context, i32)),
+        longs(ssk::GlobalType::get(context, i64)) {}
+  Type f32, i32, i64, floats, ints, longs;
+};
+} // namespace
+
+SmallVector<KernelArguments::Argument>
+KernelArguments::tables(MLIRContext *context) {
+  ArgumentTypes t(context);
+  return {{"rows", t.floats},     {"weights", t.floats},
+          {"row_base", t.longs},  {"rank", t.ints},
+          {"status", t.ints},     {"count", t.ints},
+          {"buffer_k", t.floats}, {"buffer_u", t.floats},
+          {"buffer_g", t.floats}};
+}
+
+SmallVector<KernelArguments::Argument>
+KernelArguments::decode(const LayerShape &shape, bool denseForm,
+                        MLIRContext *context) {
+  ArgumentTypes t(context);
+  SmallVector<Argument> signature;
+  if (denseForm)
+    signature.push_back({"dense", t.floats});
+  else
+    signature = tables(context);
+  signature.push_back({"slots", t.ints});
+  auto addInput = [&](StringRef name, StringRef stride) {
+    signature.push_back({name, t.floats});
+    signature.push_back({stride, t.i64});
+  };
+  addInput("q", "q_stride");
+  addInput("k", "k_stride");
+  addInput("v", "v_stride");
+  addInput("gate", "gate_stride");
+  if (shape.hasBeta)
+    addInput("beta", "beta_stride");
+  signature.push_back({"a_log", t.floats});
+  signature.push_back({"dt_bias", t.floats});
+  addInput("y", "y_stride");
+  return signature;
+}
+
+SmallVector<KernelArguments::Argument>
+KernelArguments::compact(MLIRContext *context) {
+  ArgumentTypes t(context);
+  SmallVector<Argument> signature = tables(context);
+  signature.append({{"work", t.ints},
+                    {"policy_value", t.f32},
+                    {"max_rank", t.i32}});
+  return signature;
+}
+
+SmallVector<KernelArguments::Argument>
+KernelArguments::densify(MLIRContext *context) {
+  ArgumentTypes t(context);
+  SmallVector<Argument> signature = tables(context);
+  signature.append(
+      {{"work", t.ints}, {"out", t.floats}, {"out_base", t.longs}});
+  return signature;
+}
+
+KernelArguments::KernelArguments(ArrayRef<Argument> signature,
+                                 ValueRange blockArguments) {
+  for (auto [argument, value] : llvm::zip_equal(signature, blockArguments))
+    values[argument.name] = value;
+}
+
+Value KernelArguments::operator[](StringRef name) const {
+  auto it = values.find(name);
+  if (it == values.end())
+    llvm::report_fatal_error(llvm::Twine("kernel has no argument '") + name +
+                             "'");
+  return it->second;
+}
+
+void StateTables::locate(Value inSlot, Value inHead) {
+  slot = inSlot;
+  head = inHead;
+  state = k.add(k.mul(slot, k.index(shape.heads)), head);
+  keyHead =
+      shape.group() == 1 ? head : k.div(head, k.index(shape.group()));
+}
+
+void StateTables::locateState(Value inState) {
+  state = inState;
+  slot = k.div(state, k.index(shape.heads));
+  head = k.rem(state, k.index(shape.heads));
+  keyHead =
+      shape.group() == 1 ? head : k.div(head, k.index(shape.group()));
+}
+
+void StateTables::readExtent() {
+  Value stored = k.read(arguments["rank"], state);
+  isDense = k.less(stored, k.integer(0));
+  rank = k.toIndex(stored);
+  base = k.toIndex(k.read(arguments["row_base"], state));
+  count = k.toIndex(k.read(arguments["count"], slot));
+}
+
+Value StateTables::row(Value i, int64_t column) {
+  Value start = k.mul(k.add(base, i), k.index(shape.rowLength()));
+  return column ? k.add(start, k.index(column)) : start;
+}
+
+Value StateTables::denseRow(Value c) {
+  return k.add(k.mul(base, k.index(shape.rowLength())),
+               k.mul(c, k.index(shape.dv)));
+}
+
+Value StateTables::bufferK(Value j) {
+  Value keyState = k.add(k.mul(slot, k.index(shape.keyHeads)), keyHead);
+  return k.mul(k.add(k.mul(keyState, k.index(shape.capacity)), j),
+               k.index(shape.dk));
+}
+
+Value StateTables::bufferU(Value j) {
+  return k.mul(k.add(k.mul(state, k.index(shape.capacity)), j),
+               k.index(shape.dv));
+}
+
+Value StateTables::bufferG(Value j) {
+  Value pair = k.add(k.mul(state, k.index(shape.capacity)), j);
+  return shape.channelDecay ? k.mul(pair, k.index(shape.dk)) : pair;
+}
+
+Value StateTables::runningDecay() {
+  Value ref = arguments["buffer_g"];
+  Value hasPairs = k.less(k.index(0), count);
+  Value last = k.sub(count, k.index(1));
+  if (shape.channelDecay) {
+    // An empty buffer is not read at all: its bytes may be anything.
+    Value limit = k.select(hasPairs, k.index(shape.dk), k.index(0));
+    Value at = k.select(hasPairs, bufferG(last), k.index(0));
+    return k.load(keyTile(), ref, at, {}, limit);
+  }
+  auto value = k.branch(
+      hasPairs, [&] { return KernelBuilder::Values{k.read(ref, bufferG(last))}; },
+      [&] { return KernelBuilder::Values{k.real(0)}; });
+  return value[0];
+}
+
+} // namespace sinkstate

@@ -1,0 +1,84 @@
+//===- StateTables.h - where a program finds its state ----------*- C++ -*-===//
+//
+// Part of the SinkState project.
+//
+//===----------------------------------------------------------------------===//
+//
+// The tables of docs/interfaces.md section 3 as kernel arguments, and the
+// address arithmetic on them. Every offset is of type index: 64 bits.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SINKSTATE_PASSES_SSTOSSK_STATETABLES_H
+#define SINKSTATE_PASSES_SSTOSSK_STATETABLES_H
+
+#include "KernelBuilder.h"
+#include "LayerShape.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace sinkstate {
+
+/// The arguments of a kernel by name, in the order of its signature.
+class KernelArguments {
+public:
+  struct Argument {
+    llvm::StringRef name;
+    mlir::Type type;
+  };
+
+  /// The tables every kernel on factored states takes.
+  static llvm::SmallVector<Argument> tables(mlir::MLIRContext *context);
+  static llvm::SmallVector<Argument> decode(const LayerShape &shape,
+                                            bool denseForm,
+                                            mlir::MLIRContext *context);
+  static llvm::SmallVector<Argument> compact(mlir::MLIRContext *context);
+  static llvm::SmallVector<Argument> densify(mlir::MLIRContext *context);
+
+  KernelArguments(llvm::ArrayRef<Argument> signature,
+                  mlir::ValueRange blockArguments);
+  mlir::Value operator[](llvm::StringRef name) const;
+
+private:
+  llvm::StringMap<mlir::Value> values;
+};
+
+/// One state of the program at hand: its numbers and the offsets of its parts.
+class StateTables {
+public:
+  StateTables(KernelBuilder &k, const LayerShape &shape,
+              const KernelArguments &arguments)
+      : k(k), shape(shape), arguments(arguments) {}
+
+  /// Addresses the state of `head` in `slot` (both index).
+  void locate(mlir::Value slot, mlir::Value head);
+  /// Addresses a state by its number, slot * heads + head.
+  void locateState(mlir::Value state);
+  /// Reads base, rank and count, which decode of a padded row must not touch.
+  void readExtent();
+
+  /// Offset of element `column` of component i's row [v | u].
+  mlir::Value row(mlir::Value i, int64_t column);
+  /// Offset of row c (column c of H) of a dense state.
+  mlir::Value denseRow(mlir::Value c);
+  mlir::Value bufferK(mlir::Value j);
+  mlir::Value bufferU(mlir::Value j);
+  mlir::Value bufferG(mlir::Value j);
+
+  /// The running log-decay of the last pair, 0 when the buffer is empty: a
+  /// scalar, or a tile over the key channels.
+  mlir::Value runningDecay();
+  mlir::Type keyTile() { return k.lanes({shape.dk}); }
+  mlir::Type valueTile() { return k.lanes({shape.dv}); }
+
+  KernelBuilder &k;
+  const LayerShape &shape;
+  const KernelArguments &arguments;
+  mlir::Value slot, head, state, keyHead;
+  mlir::Value base;     ///< first row in the pool
+  mlir::Value rank;     ///< components as index; meaningless when dense
+  mlir::Value isDense;  ///< i1
+  mlir::Value count;    ///< buffered pairs, index
+};
+
+} // namespace sinkstate
+
+#endif // SINKSTATE_PASSES_SSTOSSK_STATETABLES_H

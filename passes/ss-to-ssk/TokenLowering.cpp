@@ -1,0 +1,131 @@
+//===- TokenLowering.cpp - a token's inputs in a kernel -------------------===//
+//
+// Part of the SinkState project.
+//
+//===----------------------------------------------------------------------===//
+#include "TokenLowering.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace sinkstate {
+
+bool TokenLowering::lower(Operation *op) {
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case<ss::NormalizeOp>([&](ss::NormalizeOp normalizeOp) {
+        lowered[normalizeOp.getResult()] = normalize(normalizeOp);
+        return true;
+      })
+      .Case<ss::LogDecayOp>([&](ss::LogDecayOp decay) {
+        lowered[decay.getResult()] = logDecay(decay);
+        return true;
+      })
+      .Case<ss::WriteWeightOp>([&](ss::WriteWeightOp weight) {
+        k.note("weight of the new pair");
+        Value beta = k.sigmoid(scalar(weight.getBeta()));
+        double scale = weight.getScale().convertToDouble();
+        lowered[weight.getResult()] =
+            scale == 1.0 ? beta : k.mul(beta, k.real(scale));
+        return true;
+      })
+      .Case<ss::TimeStepOp>([&](ss::TimeStepOp step) {
+        k.note("time step");
+        lowered[step.getResult()] =
+            k.softplus(biasedGate(step.getInput(), step.getDtBias(), false));
+        return true;
+      })
+      .Default([](Operation *) { return false; });
+}
+
+Value TokenLowering::offset(StringRef argument, Value head, int64_t length) {
+  Value stride =
+      k.toIndex(t.arguments[(argument + "_stride").str()]);
+  Value row = k.mul(batchRow, stride);
+  return k.add(row, length == 1 ? head : k.mul(head, k.index(length)));
+}
+
+bool TokenLowering::isVector(Value value) const {
+  return lowered.contains(value) || arguments.contains(value);
+}
+
+Value TokenLowering::vector(Value value) {
+  if (Value known = lowered.lookup(value))
+    return known;
+  return lowered[value] = loadVector(arguments.lookup(value));
+}
+
+Value TokenLowering::loadVector(StringRef argument) {
+  bool isKey = argument == "q" || argument == "k";
+  if (isKey)
+    return k.load(t.keyTile(), t.arguments[argument],
+                  offset(argument, t.keyHead, t.shape.dk));
+  int64_t length = argument == "v" ? t.shape.dv : t.shape.dk;
+  Type tile = argument == "v" ? t.valueTile() : t.keyTile();
+  return k.load(tile, t.arguments[argument],
+                offset(argument, t.head, length));
+}
+
+Value TokenLowering::scalar(Value value) {
+  if (Value known = lowered.lookup(value))
+    return known;
+  StringRef argument = arguments.lookup(value);
+  bool isParameter = argument == "a_log" || argument == "dt_bias";
+  Value at = isParameter ? t.head : offset(argument, t.head, 1);
+  return lowered[value] = k.read(t.arguments[argument], at);
+}
+
+Value TokenLowering::normalize(ss::NormalizeOp op) {
+  ss::NormAttr norm = op.getNorm();
+  double scale = op.getScale().convertToDouble();
+  k.note("normalised query and key");
+  Value x = vector(op.getInput());
+  Value factor = k.real(scale);
+  if (norm.getKind() != ss::NormKind::none) {
+    double epsilon = norm.getEps();
+    Value squares = k.dot(x, x);
+    Value length =
+        norm.getKind() == ss::NormKind::add
+            ? k.sqrt(k.add(squares, k.real(epsilon)))
+            : k.max(k.sqrt(squares), k.real(epsilon));
+    factor = k.div(factor, length);
+  } else if (scale == 1.0) {
+    return x;
+  }
+  return k.map(t.keyTile(), x,
+               [&](ValueRange e) { return k.mul(e[0], factor); });
+}
+
+Value TokenLowering::biasedGate(Value gate, Value bias, bool channels) {
+  if (!channels)
+    return k.add(scalar(gate), scalar(bias));
+  Value x = vector(gate);
+  Value b = k.load(t.keyTile(), t.arguments["dt_bias"],
+                   k.mul(t.head, k.index(t.shape.dk)));
+  return k.map(t.keyTile(), {x, b},
+               [&](ValueRange e) { return k.add(e[0], e[1]); });
+}
+
+Value TokenLowering::logDecay(ss::LogDecayOp op) {
+  ss::GateAttr gate = op.getGate();
+  bool channels = gate.getKind() != ss::GateKind::softplus;
+  k.note("log-decay of this token");
+  Value x = biasedGate(op.getInput(), op.getDtBias(), channels);
+  Value rate = k.exp(scalar(op.getALog()));
+  switch (gate.getKind()) {
+  case ss::GateKind::softplus:
+    return k.neg(k.mul(rate, k.softplus(x)));
+  case ss::GateKind::softplus_channel:
+    return k.map(t.keyTile(), x, [&](ValueRange e) {
+      return k.neg(k.mul(rate, k.softplus(e[0])));
+    });
+  case ss::GateKind::bounded_channel: {
+    Value bound = k.real(gate.getBound());
+    return k.map(t.keyTile(), x, [&](ValueRange e) {
+      return k.mul(bound, k.sigmoid(k.mul(rate, e[0])));
+    });
+  }
+  }
+  llvm_unreachable("every gate kind is handled");
+}
+
+} // namespace sinkstate

@@ -1,0 +1,223 @@
+//===- TruncateLowering.cpp - merge and truncate of a compaction ----------===//
+//
+// Part of the SinkState project.
+//
+//===----------------------------------------------------------------------===//
+#include "CompactLowering.h"
+#include "sinkstate/routines.h"
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+
+namespace sinkstate {
+
+using Values = KernelBuilder::Values;
+
+/// Weights below this share of the largest are numerically zero.
+static const double kZeroShare = std::ldexp(1.0, -22);
+
+void CompactLowering::merge() {
+  k.note("the active rows are free for new ones: weight -1");
+  k.loop(k.index(0), k.index(t.shape.active), 1, [&](Value i) {
+    Value id = k.read(order, i);
+    k.branch(k.atLeast(id, k.integer(0)),
+             [&] { k.write(k.real(-1), weights, k.toIndex(id)); });
+  });
+}
+
+LogicalResult CompactLowering::truncate(ss::PolicyAttr policy) {
+  Value bits = k.read(status, k.index(0));
+  Value before = k.read(t.arguments["status"], t.state);
+  k.write(k.bitOr(before, bits), t.arguments["status"], t.state);
+  Value broken = k.less(
+      k.integer(0), k.bitAnd(bits, k.integer(SS_STATUS_NOT_FINITE)));
+  k.branch(
+      broken, [&] { poison(); },
+      [&] {
+        Value limit = threshold(policy, largestWeight());
+        placeRows(limit, keptNew(policy, limit));
+      });
+  return success();
+}
+
+void CompactLowering::poison() {
+  k.note("not finite: the state becomes one NaN component");
+  const LayerShape &s = t.shape;
+  Value zero = k.index(0);
+  k.store(k.splat(k.lanes({s.dk}), k.real(1)), t.arguments["rows"],
+          t.row(zero, 0));
+  k.store(k.splat(k.lanes({s.dv}), k.real(1)), t.arguments["rows"],
+          t.row(zero, s.dk));
+  k.write(k.real(std::numeric_limits<double>::quiet_NaN()),
+          t.arguments["weights"], t.base);
+  k.write(k.integer(1), t.arguments["rank"], t.state);
+}
+
+Value CompactLowering::largestWeight() {
+  k.note("truncate: drop what is small against the largest weight");
+  Type tile = k.lanes({32});
+  Value first = k.read(newWeights, k.index(0));
+  Values largest = k.loop(
+      k.index(0), t.rank, 32, {first},
+      [&](Value i, ValueRange carried) -> Values {
+        Value w = k.load(tile, weights, i, Value(), k.sub(t.rank, i));
+        return {k.max(carried[0], k.reduceMax(w))};
+      });
+  return largest[0];
+}
+
+Value CompactLowering::threshold(ss::PolicyAttr policy, Value largest) {
+  Value lowest = k.mul(largest, k.real(kZeroShare));
+  switch (policy.getKind()) {
+  case ss::PolicyKind::relative:
+    return k.max(lowest, k.mul(largest, t.arguments["policy_value"]));
+  case ss::PolicyKind::fixed:
+    return lowest;
+  case ss::PolicyKind::energy:
+  case ss::PolicyKind::budget:
+    return rankedThreshold(policy, lowest);
+  }
+  llvm_unreachable("every policy is handled");
+}
+
+Value CompactLowering::rankedThreshold(ss::PolicyAttr policy, Value lowest) {
+  // All weights in one descending list: old ones, then the new ones.
+  int64_t bound = t.shape.rankBound + m;
+  Value all = k.shared({bound}, k.f32());
+  Value ranked = k.shared({bound}, k.i32());
+  Type tile = k.lanes({32});
+  auto copy = [&](Value from, Value count, Value offset) {
+    k.loop(k.index(0), count, 32, [&](Value i) {
+      Value limit = k.sub(count, i);
+      k.store(k.load(tile, from, i, Value(), limit), all, k.add(offset, i),
+              Value(), limit);
+    });
+  };
+  copy(weights, t.rank, k.index(0));
+  copy(newWeights, k.index(m), t.rank);
+  Value count = k.add(t.rank, k.index(m));
+  k.topK(all, count, ranked);
+  auto weightAt = [&](Value i) {
+    return k.max(k.read(all, k.toIndex(k.read(ranked, i))), k.real(0));
+  };
+
+  if (policy.getKind() == ss::PolicyKind::budget) {
+    Value most = k.toIndex(t.arguments["max_rank"]);
+    return k.branch(
+        k.less(most, count), [&] {
+          return Values{k.max(lowest, weightAt(k.sub(most, k.index(1))))};
+        },
+        [&] { return Values{lowest}; })[0];
+  }
+  Values total = k.loop(k.index(0), count, 1, {k.real(0)},
+                        [&](Value i, ValueRange sum) -> Values {
+                          Value w = weightAt(i);
+                          return {k.fma(w, w, sum[0])};
+                        });
+  Value wanted = k.mul(total[0], t.arguments["policy_value"]);
+  // The last weight that is needed to reach the wanted share.
+  Values reached = k.loop(
+      k.index(0), count, 1, {k.real(0), lowest},
+      [&](Value i, ValueRange carried) -> Values {
+        Value w = weightAt(i);
+        Value needed = k.less(carried[0], wanted);
+        return {k.fma(w, w, carried[0]), k.select(needed, w, carried[1])};
+      });
+  return k.max(lowest, reached[1]);
+}
+
+static Value isKept(KernelBuilder &k, Value weight, Value threshold) {
+  return k.both(k.atLeast(weight, threshold), k.less(k.real(0), weight));
+}
+
+Value CompactLowering::keptNew(ss::PolicyAttr policy, Value limit) {
+  int64_t most =
+      policy.getKind() == ss::PolicyKind::fixed ? t.shape.active : m;
+  Values kept = k.loop(
+      k.index(0), k.index(most), 1, {k.index(0)},
+      [&](Value i, ValueRange carried) -> Values {
+        Value keep = isKept(k, k.read(newWeights, i), limit);
+        return {k.add(carried[0], k.select(keep, k.index(1), k.index(0)))};
+      });
+  return kept[0];
+}
+
+void CompactLowering::writeNewRow(Value from, Value to) {
+  const LayerShape &s = t.shape;
+  Value zero = k.index(0);
+  Value v = k.load(k.lanes({s.dk}), newRight, {from, zero});
+  Value u = k.load(k.lanes({s.dv}), newLeft, {from, zero});
+  k.store(v, t.arguments["rows"], t.row(to, 0));
+  k.store(u, t.arguments["rows"], t.row(to, s.dk));
+  k.write(k.read(newWeights, from), weights, to);
+}
+
+void CompactLowering::moveRow(Value from, Value to) {
+  const LayerShape &s = t.shape;
+  Value v = k.load(k.lanes({s.dk}), t.arguments["rows"], t.row(from, 0));
+  Value u = k.load(k.lanes({s.dv}), t.arguments["rows"], t.row(from, s.dk));
+  k.store(v, t.arguments["rows"], t.row(to, 0));
+  k.store(u, t.arguments["rows"], t.row(to, s.dk));
+  k.write(k.read(weights, from), weights, to);
+}
+
+void CompactLowering::placeRows(Value limit, Value kept) {
+  Value zero = k.index(0), one = k.index(1);
+  k.note("new rows take the places of dropped ones");
+  Values placed = k.loop(
+      zero, t.rank, 1, {zero}, [&](Value i, ValueRange carried) -> Values {
+        Value next = carried[0];
+        Value isFree = k.either(isKept(k, k.read(weights, i), limit),
+                                k.atLeast(next, kept));
+        return k.branch(
+            isFree, [&] { return Values{next}; },
+            [&] {
+              writeNewRow(next, i);
+              return Values{k.add(next, one)};
+            });
+      });
+
+  k.note("the last row takes the place of every other dropped one");
+  Values left = k.loop(
+      zero, t.rank, 1, {t.rank},
+      [&](Value step, ValueRange carried) -> Values {
+        Value end = carried[0];
+        Value i = k.sub(k.sub(t.rank, step), one);
+        return k.branch(
+            isKept(k, k.read(weights, i), limit), [&] { return Values{end}; },
+            [&] {
+              Value last = k.sub(end, one);
+              k.branch(k.less(i, last), [&] { moveRow(last, i); });
+              return Values{last};
+            });
+      });
+
+  k.note("new rows that are left go to the end");
+  k.loop(placed[0], kept, 1, [&](Value next) {
+    writeNewRow(next, k.add(left[0], k.sub(next, placed[0])));
+  });
+  storeWeights(k.add(left[0], k.sub(kept, placed[0])));
+}
+
+void CompactLowering::storeWeights(Value rank) {
+  Type tile = k.lanes({32});
+  k.loop(k.index(0), rank, 32, [&](Value i) {
+    Value limit = k.sub(rank, i);
+    k.store(k.load(tile, weights, i, Value(), limit), t.arguments["weights"],
+            k.add(t.base, i), Value(), limit);
+  });
+  k.write(k.toI32(rank), t.arguments["rank"], t.state);
+}
+
+LogicalResult lowerCompact(ss::FusedOp fused, const LayerShape &shape,
+                           const KernelArguments &arguments,
+                           const KernelChoices &, KernelBuilder &k) {
+  StateTables tables(k, shape, arguments);
+  Value program = ssk::ProgramIdOp::create(k.b, fused.getLoc());
+  tables.locateState(k.toIndex(k.read(arguments["work"], program)));
+  tables.readExtent();
+  return CompactLowering(fused, tables).run();
+}
+
+} // namespace sinkstate
