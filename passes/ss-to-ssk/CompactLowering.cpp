@@ -6,6 +6,7 @@
 #include "CompactLowering.h"
 #include "sinkstate/routines.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <algorithm>
 
 using namespace mlir;
 
@@ -79,9 +80,7 @@ void CompactLowering::split() {
 void CompactLowering::foldScalarDecay() {
   k.note("fold the decay into the weights");
   Value factor = k.exp(logDecay);
-  Type tile = k.lanes({32});
-  k.loop(k.index(0), t.rank, 32, [&](Value i) {
-    Value limit = k.sub(t.rank, i);
+  overWeights(t.shape.rankBound, t.rank, [&](Type tile, Value i, Value limit) {
     Value w = k.load(tile, t.arguments["weights"], k.add(t.base, i), Value(),
                      limit);
     w = k.map(tile, w, [&](ValueRange e) { return k.mul(e[0], factor); });
@@ -89,9 +88,17 @@ void CompactLowering::foldScalarDecay() {
   });
 }
 
+void CompactLowering::overWeights(
+    int64_t bound, Value count,
+    llvm::function_ref<void(Type, Value, Value)> body) {
+  int64_t chunk = std::min<int64_t>(32, bound);
+  Type tile = k.lanes({chunk});
+  k.loop(k.index(0), count, chunk,
+         [&](Value i) { body(tile, i, k.sub(count, i)); });
+}
+
 void CompactLowering::foldChannelDecay() {
   k.note("fold the decays into the rows' keys, their lengths into the weights");
-  const LayerShape &s = t.shape;
   Type tile = t.keyTile();
   Value factor =
       k.map(tile, logDecay, [&](ValueRange e) { return k.exp(e[0]); });
@@ -110,7 +117,6 @@ void CompactLowering::foldChannelDecay() {
     Value w = k.read(t.arguments["weights"], k.add(t.base, i));
     k.write(k.mul(w, length), weights, i);
   });
-  (void)s;
 }
 
 void CompactLowering::zeroBlockRow(Value row) {

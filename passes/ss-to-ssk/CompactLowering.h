@@ -54,6 +54,11 @@ private:
   mlir::Value rankedThreshold(ss::PolicyAttr policy, mlir::Value lowest);
   mlir::Value keptNew(ss::PolicyAttr policy, mlir::Value threshold);
   void placeRows(mlir::Value threshold, mlir::Value kept);
+  /// Calls `body` for every chunk of [0, count) of a list of at most `bound`
+  /// weights with the tile type of a chunk, its first index and its length.
+  void overWeights(int64_t bound, mlir::Value count,
+                   llvm::function_ref<void(mlir::Type, mlir::Value,
+                                           mlir::Value)> body);
   void writeNewRow(mlir::Value from, mlir::Value to);
   void moveRow(mlir::Value from, mlir::Value to);
   void storeWeights(mlir::Value rank);

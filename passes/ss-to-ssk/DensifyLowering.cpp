@@ -120,7 +120,7 @@ void Densify::run(Value output) {
     logDecay = t.runningDecay();
   k.loop(k.index(0), k.index(t.shape.dk), n, [&](Value c) {
     k.note("columns of H: what is stored, then the buffered pairs");
-    Value sum = k.branch(
+    Value sum = k.choose(
         t.isDense, [&] { return Values{denseColumns(c)}; },
         [&] { return Values{components(c)}; })[0];
     sum = bufferedPairs(c, sum);

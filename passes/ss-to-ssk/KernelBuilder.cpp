@@ -254,7 +254,7 @@ void KernelBuilder::loop(Value from, Value to, int64_t step,
   });
 }
 
-Values KernelBuilder::branch(Value condition, llvm::function_ref<Values()> then,
+Values KernelBuilder::choose(Value condition, llvm::function_ref<Values()> then,
                              llvm::function_ref<Values()> otherwise) {
   auto region = [&](llvm::function_ref<Values()> body) {
     return [this, body](OpBuilder &, Location) {

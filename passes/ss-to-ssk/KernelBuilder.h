@@ -103,7 +103,7 @@ public:
               mlir::ValueRange carried, LoopBody body);
   void loop(mlir::Value from, mlir::Value to, int64_t step,
             llvm::function_ref<void(mlir::Value)> body);
-  Values branch(mlir::Value condition, llvm::function_ref<Values()> then,
+  Values choose(mlir::Value condition, llvm::function_ref<Values()> then,
                 llvm::function_ref<Values()> otherwise);
   void branch(mlir::Value condition, llvm::function_ref<void()> then,
               llvm::function_ref<void()> otherwise = nullptr);

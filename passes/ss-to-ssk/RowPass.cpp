@@ -27,7 +27,7 @@ Values RowPass::run(ValueRange inVectors, Value inLogDecay) {
   }
 
   Values zeros(vectors.size(), k.splat(t.valueTile(), k.real(0)));
-  Values sums = k.branch(
+  Values sums = k.choose(
       t.isDense, [&] { return denseRows(zeros); },
       [&] { return components(zeros); });
   return bufferedPairs(sums);
@@ -41,7 +41,7 @@ Values RowPass::overRows(Value count, Values sums, Chunk chunk) {
   });
   if (n == 1)
     return sums;
-  return k.branch(
+  return k.choose(
       k.less(whole, count),
       [&] { return chunk(whole, n, k.sub(count, whole), sums); },
       [&] { return sums; });

@@ -152,7 +152,7 @@ Value StateTables::runningDecay() {
     Value at = k.select(hasPairs, bufferG(last), k.index(0));
     return k.load(keyTile(), ref, at, {}, limit);
   }
-  auto value = k.branch(
+  auto value = k.choose(
       hasPairs, [&] { return KernelBuilder::Values{k.read(ref, bufferG(last))}; },
       [&] { return KernelBuilder::Values{k.real(0)}; });
   return value[0];

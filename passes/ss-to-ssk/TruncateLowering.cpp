@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "CompactLowering.h"
 #include "sinkstate/routines.h"
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -56,10 +57,11 @@ void CompactLowering::poison() {
 
 Value CompactLowering::largestWeight() {
   k.note("truncate: drop what is small against the largest weight");
-  Type tile = k.lanes({32});
+  int64_t chunk = std::min<int64_t>(32, t.shape.rankBound);
+  Type tile = k.lanes({chunk});
   Value first = k.read(newWeights, k.index(0));
   Values largest = k.loop(
-      k.index(0), t.rank, 32, {first},
+      k.index(0), t.rank, chunk, {first},
       [&](Value i, ValueRange carried) -> Values {
         Value w = k.load(tile, weights, i, Value(), k.sub(t.rank, i));
         return {k.max(carried[0], k.reduceMax(w))};
@@ -86,16 +88,14 @@ Value CompactLowering::rankedThreshold(ss::PolicyAttr policy, Value lowest) {
   int64_t bound = t.shape.rankBound + m;
   Value all = k.shared({bound}, k.f32());
   Value ranked = k.shared({bound}, k.i32());
-  Type tile = k.lanes({32});
-  auto copy = [&](Value from, Value count, Value offset) {
-    k.loop(k.index(0), count, 32, [&](Value i) {
-      Value limit = k.sub(count, i);
+  auto copy = [&](Value from, int64_t size, Value count, Value offset) {
+    overWeights(size, count, [&](Type tile, Value i, Value limit) {
       k.store(k.load(tile, from, i, Value(), limit), all, k.add(offset, i),
               Value(), limit);
     });
   };
-  copy(weights, t.rank, k.index(0));
-  copy(newWeights, k.index(m), t.rank);
+  copy(weights, t.shape.rankBound, t.rank, k.index(0));
+  copy(newWeights, m, k.index(m), t.rank);
   Value count = k.add(t.rank, k.index(m));
   k.topK(all, count, ranked);
   auto weightAt = [&](Value i) {
@@ -104,7 +104,7 @@ Value CompactLowering::rankedThreshold(ss::PolicyAttr policy, Value lowest) {
 
   if (policy.getKind() == ss::PolicyKind::budget) {
     Value most = k.toIndex(t.arguments["max_rank"]);
-    return k.branch(
+    return k.choose(
         k.less(most, count), [&] {
           return Values{k.max(lowest, weightAt(k.sub(most, k.index(1))))};
         },
@@ -170,7 +170,7 @@ void CompactLowering::placeRows(Value limit, Value kept) {
         Value next = carried[0];
         Value isFree = k.either(isKept(k, k.read(weights, i), limit),
                                 k.atLeast(next, kept));
-        return k.branch(
+        return k.choose(
             isFree, [&] { return Values{next}; },
             [&] {
               writeNewRow(next, i);
@@ -184,7 +184,7 @@ void CompactLowering::placeRows(Value limit, Value kept) {
       [&](Value step, ValueRange carried) -> Values {
         Value end = carried[0];
         Value i = k.sub(k.sub(t.rank, step), one);
-        return k.branch(
+        return k.choose(
             isKept(k, k.read(weights, i), limit), [&] { return Values{end}; },
             [&] {
               Value last = k.sub(end, one);
@@ -201,9 +201,7 @@ void CompactLowering::placeRows(Value limit, Value kept) {
 }
 
 void CompactLowering::storeWeights(Value rank) {
-  Type tile = k.lanes({32});
-  k.loop(k.index(0), rank, 32, [&](Value i) {
-    Value limit = k.sub(rank, i);
+  overWeights(t.shape.rankBound, rank, [&](Type tile, Value i, Value limit) {
     k.store(k.load(tile, weights, i, Value(), limit), t.arguments["weights"],
             k.add(t.base, i), Value(), limit);
   });
