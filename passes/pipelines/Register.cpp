@@ -4,6 +4,7 @@
 
 #include "dialect/ss/SS.h"
 #include "dialect/ssk/SSKDialect.h"
+#include "passes/ss-to-ssk/Passes.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -21,4 +22,5 @@ void sinkstate::registerDialects(mlir::DialectRegistry &registry) {
 
 void sinkstate::registerPasses() {
   mlir::registerTransformsPasses(); // canonicalize, cse, symbol-dce, ...
+  registerSinkStateSSToSSKPasses();
 }
