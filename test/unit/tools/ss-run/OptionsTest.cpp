@@ -1,0 +1,145 @@
+//===- OptionsTest.cpp - Good and bad command lines -----------------------===//
+
+#include "Options.h"
+
+#include <gtest/gtest.h>
+
+using namespace ss_run;
+
+namespace {
+
+OptionTexts good() {
+  OptionTexts texts;
+  texts.model = "model";
+  texts.text = "text";
+  return texts;
+}
+
+/// The error after setting one option.
+std::string errorWith(std::string OptionTexts::*option,
+                      const std::string &value) {
+  OptionTexts texts = good();
+  texts.*option = value;
+  auto options = checkOptions(texts);
+  return options ? "accepted" : options.error();
+}
+
+TEST(Options, HaveDefaults) {
+  auto options = checkOptions(good());
+  ASSERT_TRUE(options) << options.error();
+  EXPECT_EQ(toString(options->policy), "relative:0.03");
+  EXPECT_EQ(options->tokens, 1024);
+  EXPECT_EQ(options->active, 8);
+  EXPECT_EQ(options->buffer, 8);
+  EXPECT_EQ(options->consolidateEvery, 4);
+  EXPECT_TRUE(options->denseFallback);
+  EXPECT_EQ(options->dense, DenseRun::Compiled);
+}
+
+TEST(Options, AcceptEveryValue) {
+  OptionTexts texts = good();
+  texts.policy = "energy:0.999";
+  texts.tokens = "77";
+  texts.active = "4";
+  texts.buffer = "16";
+  texts.consolidate = "off";
+  texts.batch = "64";
+  texts.threads = "2";
+  texts.generate = "10";
+  texts.seed = "18446744073709551615";
+  texts.denseFallback = "off";
+  texts.dense = "reference";
+  auto options = checkOptions(texts);
+  ASSERT_TRUE(options) << options.error();
+  EXPECT_EQ(options->policy.kind, PolicyKind::Energy);
+  EXPECT_EQ(options->policy.value, 0.999);
+  EXPECT_EQ(options->tokens, 77);
+  EXPECT_EQ(options->active, 4);
+  EXPECT_EQ(options->buffer, 16);
+  EXPECT_EQ(options->consolidateEvery, 0);
+  EXPECT_EQ(options->batch, 64);
+  EXPECT_EQ(options->threads, 2);
+  EXPECT_EQ(options->generate, 10);
+  EXPECT_EQ(options->seed, UINT64_MAX);
+  EXPECT_FALSE(options->denseFallback);
+  EXPECT_EQ(options->dense, DenseRun::Reference);
+}
+
+TEST(Options, FixedRankSetsActiveAndBuffer) {
+  OptionTexts texts = good();
+  texts.policy = "fixed:16";
+  auto options = checkOptions(texts);
+  ASSERT_TRUE(options) << options.error();
+  EXPECT_EQ(options->active, 16);
+  EXPECT_EQ(options->buffer, 16);
+  texts.buffer = "8";
+  EXPECT_EQ(checkOptions(texts).error(),
+            "--buffer: found 8, expected 16 or no such option with --policy "
+            "fixed:16");
+}
+
+TEST(Options, RejectPolicies) {
+  auto error = [](const char *text) {
+    return errorWith(&OptionTexts::policy, text);
+  };
+  EXPECT_EQ(error("relative:1"), "--policy: found 'relative:1', expected "
+                                 "relative:EPS with EPS from 0 to below 1");
+  EXPECT_EQ(error("relative:-0.1"), "--policy: found 'relative:-0.1', expected "
+                                    "relative:EPS with EPS from 0 to below 1");
+  EXPECT_EQ(error("relative:nan"), "--policy: found 'relative:nan', expected "
+                                   "relative:EPS with EPS from 0 to below 1");
+  EXPECT_EQ(error("relative"), "--policy: found 'relative', expected "
+                               "relative:EPS with EPS from 0 to below 1");
+  EXPECT_EQ(error("fixed:0"), "--policy: found 'fixed:0', expected fixed:R "
+                              "with an integer R from 1 to 32");
+  EXPECT_EQ(error("fixed:33"), "--policy: found 'fixed:33', expected fixed:R "
+                               "with an integer R from 1 to 32");
+  EXPECT_EQ(error("energy:0"), "--policy: found 'energy:0', expected energy:F "
+                               "with F above 0 and at most 1");
+  EXPECT_EQ(error("best"), "--policy: found 'best', expected relative:EPS, "
+                           "fixed:R or energy:F");
+}
+
+TEST(Options, RejectNumbers) {
+  EXPECT_EQ(errorWith(&OptionTexts::active, "0"),
+            "--active: found '0', expected an integer from 1 to 64");
+  EXPECT_EQ(errorWith(&OptionTexts::buffer, "0"),
+            "--buffer: found '0', expected an integer from 1 to 64");
+  EXPECT_EQ(errorWith(&OptionTexts::buffer, "57"),
+            "--buffer: found 8 active and 57 buffered rows, expected at most "
+            "64 together");
+  EXPECT_EQ(errorWith(&OptionTexts::tokens, "0"),
+            "--tokens: found '0', expected an integer from 1 to 1073741824");
+  EXPECT_EQ(errorWith(&OptionTexts::batch, "12x"),
+            "--batch: found '12x', expected an integer from 1 to 65536");
+  EXPECT_EQ(errorWith(&OptionTexts::consolidate, "no"),
+            "--consolidate: found 'no', expected an integer from 1 to "
+            "1073741824 or off");
+  EXPECT_EQ(errorWith(&OptionTexts::seed, "-1"),
+            "--seed: found '-1', expected an integer from 0 to "
+            "18446744073709551615");
+}
+
+TEST(Options, RejectWords) {
+  EXPECT_EQ(errorWith(&OptionTexts::denseFallback, "yes"),
+            "--dense-fallback: found 'yes', expected on or off");
+  EXPECT_EQ(errorWith(&OptionTexts::dense, "eigen"),
+            "--dense: found 'eigen', expected compiled or reference");
+}
+
+TEST(Options, RejectMissingAndContradictingOptions) {
+  EXPECT_EQ(errorWith(&OptionTexts::model, ""),
+            "--model: found nothing, expected a folder with config.json and "
+            "model.safetensors");
+  EXPECT_EQ(errorWith(&OptionTexts::text, ""),
+            "--text: found nothing, expected a file to decode, or a "
+            ".safetensors file with a tensor 'tokens'");
+  OptionTexts texts = good();
+  texts.package = "package";
+  texts.active = "8";
+  EXPECT_EQ(checkOptions(texts).error(),
+            "--active: found a value, expected none with --package, whose "
+            "kernels have their own");
+}
+
+} // namespace

@@ -1,0 +1,88 @@
+//===- ReportTest.cpp - Tables and JSON -----------------------------------===//
+
+#include "Report.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+using namespace ss_run;
+
+namespace {
+
+Measurement sample() {
+  Measurement measurement;
+  measurement.bitsPerByteDense = 1.25;
+  measurement.bitsPerByteCompressed = 1.2495;
+  measurement.divergence = 0.00125;
+  measurement.bytes = {1000, 640.5, 700, 1200};
+  measurement.dense = {2, 10};
+  measurement.compressed = {1, 9};
+  measurement.ranks["gdn"] = {12.25, 40, 0};
+  measurement.ranks["kda"] = {60, 128, 0.5};
+  measurement.statistics.compactions = 17;
+  measurement.statistics.folds = 3;
+  measurement.statistics.consolidations = 4;
+  measurement.generated = "h\xff";
+  return measurement;
+}
+
+RunOptions options() {
+  RunOptions options;
+  options.model = "examples/tiny-hybrid";
+  options.text = "sample.bin";
+  options.generate = 2;
+  return options;
+}
+
+TEST(Report, TableShowsEveryFigure) {
+  const std::string table = formatTable(sample(), options(), "relative:0.03");
+  for (
+      const char *line :
+      {"examples/tiny-hybrid: 1 request of 1024 tokens, 1 thread\n",
+       "relative:0.03, consolidation every 4 compactions, dense fallback on\n",
+       "bits per byte                      1.2500       1.2495       -0.0005\n",
+       "KL(dense || compressed), nats                   0.00125\n",
+       "state bytes, live mean               1000          640        64.0 %\n",
+       "state bytes, allocated peak          1000         1200       120.0 %\n",
+       "seconds in the state kernels        2.000        1.000        50.0 %\n",
+       "  kda                                60.0          128        50.0 %\n",
+       "17 compactions, 3 folds of dense states, 4 consolidations\n"})
+    EXPECT_NE(table.find(line), std::string::npos) << line << "\n" << table;
+}
+
+TEST(Report, JsonHasTheSameFigures) {
+  auto json = nlohmann::json::parse(
+      formatJson(sample(), options(), "relative:0.03", "0.1.0"));
+  EXPECT_EQ(json["bits_per_byte"]["dense"], 1.25);
+  EXPECT_EQ(json["bits_per_byte"]["compressed"], 1.2495);
+  EXPECT_EQ(json["kl_nats"], 0.00125);
+  EXPECT_EQ(json["state_bytes"]["dense"], 1000);
+  EXPECT_EQ(json["state_bytes"]["live_mean"], 640.5);
+  EXPECT_EQ(json["state_bytes"]["live_peak"], 700);
+  EXPECT_EQ(json["state_bytes"]["allocated_peak"], 1200);
+  EXPECT_EQ(json["state_seconds"]["dense"], 2);
+  EXPECT_EQ(json["state_seconds"]["compressed"], 1);
+  EXPECT_EQ(json["rank"]["gdn"]["mean"], 12.25);
+  EXPECT_EQ(json["rank"]["kda"]["max"], 128);
+  EXPECT_EQ(json["compactions"], 17);
+  EXPECT_EQ(json["consolidations"], 4);
+  EXPECT_EQ(json["policy"], "relative:0.03");
+  EXPECT_EQ(json["version"], "0.1.0");
+  EXPECT_EQ(json["options"]["active"], 8);
+  EXPECT_EQ(json["generated_bytes"], (std::vector<int>{'h', 255}));
+}
+
+TEST(Report, JsonSurvivesPathsThatAreNotText) {
+  RunOptions odd = options();
+  odd.text = "\xff\xfe";
+  EXPECT_TRUE(nlohmann::json::accept(formatJson(sample(), odd, "p", "v")));
+}
+
+TEST(Report, TimingShowsPhases) {
+  const std::string timing = formatTiming(sample(), {1, 2, 3, 4});
+  EXPECT_NE(timing.find("import and compile                  2.000\n"),
+            std::string::npos)
+      << timing;
+}
+
+} // namespace

@@ -1,0 +1,199 @@
+//===- Options.cpp - What the user asks of ss-run -------------------------===//
+
+#include "Options.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+
+using namespace ss_run;
+
+namespace {
+
+/// The largest order of the small matrices that a compaction works on.
+constexpr int maxCompaction = 64;
+constexpr int maxCount = 1 << 30;
+
+template <typename T> bool parseWhole(std::string_view text, T &value) {
+  auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+/// Reads the options one by one and remembers the first thing that is wrong.
+class Checker {
+public:
+  Status status;
+
+  void fail(const char *option, const std::string &found,
+            const std::string &expected) {
+    if (!status)
+      status = Error{std::string("--") + option + ": found " + found +
+                     ", expected " + expected};
+  }
+
+  int integer(const char *option, const std::string &text, int byDefault,
+              int lowest, int highest, const char *otherwise = "") {
+    if (text.empty())
+      return byDefault;
+    int value = 0;
+    if (parseWhole(text, value) && value >= lowest && value <= highest)
+      return value;
+    fail(option, "'" + text + "'",
+         "an integer from " + std::to_string(lowest) + " to " +
+             std::to_string(highest) + otherwise);
+    return byDefault;
+  }
+
+  bool onOff(const char *option, const std::string &text, bool byDefault) {
+    if (text.empty())
+      return byDefault;
+    if (text != "on" && text != "off")
+      fail(option, "'" + text + "'", "on or off");
+    return text == "on";
+  }
+
+  void given(const char *option, const std::string &text,
+             const char *expected) {
+    if (text.empty())
+      fail(option, "nothing", expected);
+  }
+};
+
+/// fixed:R keeps R components, compacts every R steps and has no frozen part.
+void applyPolicy(Checker &checker, const OptionTexts &texts,
+                 RunOptions &options) {
+  if (!texts.policy.empty()) {
+    Result<Policy> policy = parsePolicy(texts.policy);
+    if (!policy) {
+      if (!checker.status)
+        checker.status = policy.takeError();
+      return;
+    }
+    options.policy = *policy;
+  }
+  if (options.policy.kind == PolicyKind::Fixed) {
+    const int rank = static_cast<int>(options.policy.value);
+    const std::string expected =
+        std::to_string(rank) +
+        " or no such option with --policy fixed:" + std::to_string(rank);
+    if (options.activeGiven && options.active != rank)
+      checker.fail("active", std::to_string(options.active), expected);
+    if (options.bufferGiven && options.buffer != rank)
+      checker.fail("buffer", std::to_string(options.buffer), expected);
+    options.active = options.buffer = rank;
+  }
+  if (options.active + options.buffer > maxCompaction)
+    checker.fail(options.policy.kind == PolicyKind::Fixed ? "policy" : "buffer",
+                 std::to_string(options.active) + " active and " +
+                     std::to_string(options.buffer) + " buffered rows",
+                 "at most " + std::to_string(maxCompaction) + " together");
+}
+
+/// A package was compiled with its own policy and sizes.
+void checkPackage(Checker &checker, const RunOptions &options) {
+  if (options.package.empty())
+    return;
+  const struct {
+    const char *option;
+    bool given;
+  } fixed[] = {{"policy", options.policyGiven},
+               {"active", options.activeGiven},
+               {"buffer", options.bufferGiven}};
+  for (const auto &[option, given] : fixed)
+    if (given)
+      checker.fail(option, "a value",
+                   "none with --package, whose kernels have their own");
+}
+
+} // namespace
+
+Result<Policy> ss_run::parsePolicy(std::string_view text) {
+  const size_t colon = text.find(':');
+  const std::string_view kind = text.substr(0, colon);
+  const std::string_view value =
+      colon == std::string_view::npos ? "" : text.substr(colon + 1);
+  const auto failed = [&](const char *expected) {
+    return Error{"--policy: found '" + std::string(text) + "', expected " +
+                 expected};
+  };
+  Policy policy;
+  if (kind == "relative") {
+    policy.kind = PolicyKind::Relative;
+    if (!parseWhole(value, policy.value) ||
+        !(policy.value >= 0 && policy.value < 1))
+      return failed("relative:EPS with EPS from 0 to below 1");
+  } else if (kind == "fixed") {
+    policy.kind = PolicyKind::Fixed;
+    int rank = 0;
+    if (!parseWhole(value, rank) || rank < 1 || rank > maxCompaction / 2)
+      return failed("fixed:R with an integer R from 1 to 32");
+    policy.value = rank;
+  } else if (kind == "energy") {
+    policy.kind = PolicyKind::Energy;
+    if (!parseWhole(value, policy.value) ||
+        !(policy.value > 0 && policy.value <= 1))
+      return failed("energy:F with F above 0 and at most 1");
+  } else {
+    return failed("relative:EPS, fixed:R or energy:F");
+  }
+  return policy;
+}
+
+std::string ss_run::toString(const Policy &policy) {
+  const char *names[] = {"relative", "fixed", "energy"};
+  char text[64];
+  std::snprintf(text, sizeof(text), "%s:%g",
+                names[static_cast<int>(policy.kind)], policy.value);
+  return text;
+}
+
+Result<RunOptions> ss_run::checkOptions(const OptionTexts &texts) {
+  Checker checker;
+  RunOptions options;
+  checker.given("model", texts.model,
+                "a folder with config.json and model.safetensors");
+  checker.given("text", texts.text,
+                "a file to decode, or a .safetensors file with a tensor "
+                "'tokens'");
+  options.model = texts.model;
+  options.text = texts.text;
+  options.package = texts.package;
+  options.json = texts.json;
+  options.svg = texts.svg;
+  options.timing = texts.timing;
+  options.policyGiven = !texts.policy.empty();
+  options.activeGiven = !texts.active.empty();
+  options.bufferGiven = !texts.buffer.empty();
+
+  auto integer = [&](const char *name, const std::string &text, int &value,
+                     int lowest, int highest) {
+    value = checker.integer(name, text, value, lowest, highest);
+  };
+  integer("tokens", texts.tokens, options.tokens, 1, maxCount);
+  integer("active", texts.active, options.active, 1, maxCompaction);
+  integer("buffer", texts.buffer, options.buffer, 1, maxCompaction);
+  integer("batch", texts.batch, options.batch, 1, 1 << 16);
+  integer("threads", texts.threads, options.threads, 1, 1024);
+  integer("generate", texts.generate, options.generate, 0, maxCount);
+  if (texts.consolidate == "off")
+    options.consolidateEvery = 0;
+  else
+    options.consolidateEvery =
+        checker.integer("consolidate", texts.consolidate,
+                        options.consolidateEvery, 1, maxCount, " or off");
+  options.denseFallback =
+      checker.onOff("dense-fallback", texts.denseFallback, true);
+  if (!texts.seed.empty() && !parseWhole(texts.seed, options.seed))
+    checker.fail("seed", "'" + texts.seed + "'",
+                 "an integer from 0 to 18446744073709551615");
+  if (texts.dense == "reference")
+    options.dense = DenseRun::Reference;
+  else if (!texts.dense.empty() && texts.dense != "compiled")
+    checker.fail("dense", "'" + texts.dense + "'", "compiled or reference");
+  applyPolicy(checker, texts, options);
+  checkPackage(checker, options);
+  if (checker.status)
+    return std::move(*checker.status);
+  return options;
+}

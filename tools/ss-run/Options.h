@@ -1,0 +1,70 @@
+//===- Options.h - What the user asks of ss-run -----------------*- C++ -*-===//
+#ifndef SINKSTATE_TOOLS_SS_RUN_OPTIONS_H
+#define SINKSTATE_TOOLS_SS_RUN_OPTIONS_H
+
+#include "Result.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace ss_run {
+
+using tiny_hybrid::Error;
+using tiny_hybrid::Result;
+using tiny_hybrid::Status;
+
+enum class PolicyKind { Relative, Fixed, Energy };
+
+/// How a compaction decides what to keep.
+struct Policy {
+  PolicyKind kind = PolicyKind::Relative;
+  double value = 0.03;
+};
+
+enum class DenseRun {
+  Compiled, ///< the compiler's own dense kernels, on an engine like the other
+  Reference ///< the example's plain loop
+};
+
+struct RunOptions {
+  std::string model;
+  std::string text;
+  std::string package; ///< empty: compile in process
+  std::string json;    ///< empty: not asked for
+  std::string svg;     ///< empty: not asked for
+  Policy policy;
+  DenseRun dense = DenseRun::Compiled;
+  int tokens = 1024;
+  int active = 8;
+  int buffer = 8;
+  int consolidateEvery = 4; ///< 0: off
+  int batch = 1;
+  int threads = 1;
+  int generate = 0;
+  uint64_t seed = 0;
+  bool denseFallback = true;
+  bool timing = false;
+  /// Whether the user named the value: a package brings its own.
+  bool policyGiven = false, activeGiven = false, bufferGiven = false;
+};
+
+/// "relative:0.03"
+Result<Policy> parsePolicy(std::string_view text);
+std::string toString(const Policy &policy);
+
+/// Values as the command line has them; an empty text is an option not given.
+struct OptionTexts {
+  std::string model, text, package, json, svg;
+  std::string policy, dense, denseFallback;
+  std::string tokens, active, buffer, consolidate, batch, threads, generate,
+      seed;
+  bool timing = false;
+};
+
+/// Checks every value and what they say together.
+Result<RunOptions> checkOptions(const OptionTexts &texts);
+
+} // namespace ss_run
+
+#endif // SINKSTATE_TOOLS_SS_RUN_OPTIONS_H

@@ -1,0 +1,74 @@
+//===- OutputFile.cpp - A file that appears whole or not at all -----------===//
+
+#include "OutputFile.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+using namespace ss_run;
+using tiny_hybrid::Error;
+using tiny_hybrid::Result;
+using tiny_hybrid::Status;
+
+static Error failed(const std::string &path, const char *what) {
+  return Error{path + ": cannot " + what + ": " + std::strerror(errno) +
+               ", expected a path that can be written"};
+}
+
+Result<OutputFile> OutputFile::open(const std::string &path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))
+    return Error{path + ": found a folder, expected the name of a file"};
+  std::string temporary = path + ".XXXXXX";
+  int descriptor = ::mkstemp(temporary.data());
+  if (descriptor < 0)
+    return failed(path, "create");
+  // mkstemp's files are private; a result has the mode of any other new file.
+  mode_t mask = ::umask(0);
+  ::umask(mask);
+  ::fchmod(descriptor, 0666 & ~mask);
+  return OutputFile(path, std::move(temporary), descriptor);
+}
+
+OutputFile::OutputFile(OutputFile &&other) noexcept
+    : path(std::move(other.path)),
+      temporary(std::exchange(other.temporary, {})),
+      descriptor(std::exchange(other.descriptor, -1)) {}
+
+OutputFile::~OutputFile() {
+  if (descriptor >= 0)
+    ::close(descriptor);
+  if (!temporary.empty())
+    ::unlink(temporary.c_str());
+}
+
+Status OutputFile::write(const std::string &content) {
+  for (size_t done = 0; done < content.size();) {
+    ssize_t written =
+        ::write(descriptor, content.data() + done, content.size() - done);
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written < 0)
+      return failed(path, "write");
+    done += static_cast<size_t>(written);
+  }
+  if (::close(std::exchange(descriptor, -1)) != 0)
+    return failed(path, "write");
+  return std::nullopt;
+}
+
+Status OutputFile::commit(const std::string &content) {
+  if (Status status = write(content))
+    return status;
+  if (std::rename(temporary.c_str(), path.c_str()) != 0)
+    return failed(path, "rename a temporary file to it");
+  temporary.clear();
+  return std::nullopt;
+}

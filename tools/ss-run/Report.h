@@ -1,0 +1,34 @@
+//===- Report.h - What ss-run says about a measurement ----------*- C++ -*-===//
+#ifndef SINKSTATE_TOOLS_SS_RUN_REPORT_H
+#define SINKSTATE_TOOLS_SS_RUN_REPORT_H
+
+#include "Measurement.h"
+#include "Options.h"
+
+#include <string>
+
+namespace ss_run {
+
+/// The table on the terminal. `policy` is what the kernels were made with, in
+/// words.
+std::string formatTable(const Measurement &measurement,
+                        const RunOptions &options, const std::string &policy);
+
+/// Where the time went, for --timing.
+struct PhaseTimes {
+  double load = 0;
+  double compile = 0;
+  double engines = 0;
+  double decode = 0;
+};
+std::string formatTiming(const Measurement &measurement,
+                         const PhaseTimes &phases);
+
+/// The same facts for programs; ends with a line break.
+std::string formatJson(const Measurement &measurement,
+                       const RunOptions &options, const std::string &policy,
+                       const std::string &version);
+
+} // namespace ss_run
+
+#endif // SINKSTATE_TOOLS_SS_RUN_REPORT_H
