@@ -105,27 +105,26 @@ Value TokenLowering::biasedGate(Value gate, Value bias, bool channels) {
                [&](ValueRange e) { return k.add(e[0], e[1]); });
 }
 
+/// exp of less is zero in f32. The bound keeps running sums of a few dozen
+/// decays finite and precise whatever the gate says; NaN passes.
+static constexpr double kLowestLogDecay = -104;
+
 Value TokenLowering::logDecay(ss::LogDecayOp op) {
   ss::GateAttr gate = op.getGate();
-  bool channels = gate.getKind() != ss::GateKind::softplus;
   k.note("log-decay of this token");
-  Value x = biasedGate(op.getInput(), op.getDtBias(), channels);
+  Value x = biasedGate(op.getInput(), op.getDtBias(), gate.isChannel());
   Value rate = k.exp(scalar(op.getALog()));
-  switch (gate.getKind()) {
-  case ss::GateKind::softplus:
-    return k.neg(k.mul(rate, k.softplus(x)));
-  case ss::GateKind::softplus_channel:
-    return k.map(t.keyTile(), x, [&](ValueRange e) {
-      return k.neg(k.mul(rate, k.softplus(e[0])));
-    });
-  case ss::GateKind::bounded_channel: {
-    Value bound = k.real(gate.getBound());
-    return k.map(t.keyTile(), x, [&](ValueRange e) {
-      return k.mul(bound, k.sigmoid(k.mul(rate, e[0])));
-    });
-  }
-  }
-  llvm_unreachable("every gate kind is handled");
+  Value lowest = k.real(kLowestLogDecay);
+  auto decay = [&](Value input) {
+    Value g = gate.isBounded()
+                  ? k.mul(k.real(gate.getBound()),
+                          k.sigmoid(k.mul(rate, input)))
+                  : k.neg(k.mul(rate, k.softplus(input)));
+    return k.max(g, lowest);
+  };
+  if (!gate.isChannel())
+    return decay(x);
+  return k.map(t.keyTile(), x, [&](ValueRange e) { return decay(e[0]); });
 }
 
 } // namespace sinkstate
