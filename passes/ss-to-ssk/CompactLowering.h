@@ -51,7 +51,13 @@ private:
                   int64_t columns, mlir::Type element);
   mlir::Value largestWeight();
   mlir::Value threshold(ss::PolicyAttr policy, mlir::Value largest);
-  mlir::Value rankedThreshold(ss::PolicyAttr policy, mlir::Value lowest);
+  mlir::Value energyThreshold(mlir::Value lowest);
+  /// The threshold that leaves at most max_rank components.
+  mlir::Value limitRank(mlir::Value threshold);
+  /// Ranks all weights, old and new; returns the ranking and its length.
+  std::pair<mlir::Value, mlir::Value> rankWeights();
+  /// Weight of rank i, at least 0.
+  mlir::Value rankedWeight(mlir::Value i);
   mlir::Value keptNew(ss::PolicyAttr policy, mlir::Value threshold);
   void placeRows(mlir::Value threshold, mlir::Value kept);
   /// Calls `body` for every chunk of [0, count) of a list of at most `bound`
@@ -76,6 +82,7 @@ private:
   mlir::Value tLeft, tRight, rLeft, rRight, gram, work, coreMatrix;
   mlir::Value xt, sigma, yt;
   mlir::Value newLeft, newRight, newWeights;
+  mlir::Value allWeights, ranking;    ///< only where weights are ranked
   mlir::Value status; ///< [1] i32 in scratch: bits of the routines so far
 };
 

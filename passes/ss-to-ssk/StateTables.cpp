@@ -64,6 +64,8 @@ KernelArguments::compact(MLIRContext *context) {
   ArgumentTypes t(context);
   SmallVector<Argument> signature = tables(context);
   signature.append({{"work", t.ints},
+                    {"work_count", t.ints},
+                    {"count_ahead", t.i32},
                     {"policy_value", t.f32},
                     {"max_rank", t.i32}});
   return signature;
@@ -108,12 +110,13 @@ void StateTables::locateState(Value inState) {
       shape.group() == 1 ? head : k.div(head, k.index(shape.group()));
 }
 
-void StateTables::readExtent() {
+void StateTables::readExtent(Value ahead) {
   Value stored = k.read(arguments["rank"], state);
   isDense = k.less(stored, k.integer(0));
   rank = k.toIndex(stored);
   base = k.toIndex(k.read(arguments["row_base"], state));
-  count = k.toIndex(k.read(arguments["count"], slot));
+  Value pairs = k.read(arguments["count"], slot);
+  count = k.toIndex(ahead ? k.add(pairs, ahead) : pairs);
 }
 
 Value StateTables::row(Value i, int64_t column) {

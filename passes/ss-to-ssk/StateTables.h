@@ -53,7 +53,8 @@ public:
   /// Addresses a state by its number, slot * heads + head.
   void locateState(mlir::Value state);
   /// Reads base, rank and count, which decode of a padded row must not touch.
-  void readExtent();
+  /// `ahead`: pairs in the buffer that `count` does not tell of yet, or null.
+  void readExtent(mlir::Value ahead = {});
 
   /// Offset of element `column` of component i's row [v | u].
   mlir::Value row(mlir::Value i, int64_t column);

@@ -18,6 +18,10 @@ using Values = KernelBuilder::Values;
 /// Weights below this share of the largest are numerically zero.
 static const double kZeroShare = std::ldexp(1.0, -22);
 
+static Value isKept(KernelBuilder &k, Value weight, Value threshold) {
+  return k.both(k.atLeast(weight, threshold), k.less(k.real(0), weight));
+}
+
 void CompactLowering::merge() {
   k.note("the active rows are free for new ones: weight -1");
   k.loop(k.index(0), k.index(t.shape.active), 1, [&](Value i) {
@@ -29,16 +33,19 @@ void CompactLowering::merge() {
 
 LogicalResult CompactLowering::truncate(ss::PolicyAttr policy) {
   Value bits = k.read(status, k.index(0));
-  Value before = k.read(t.arguments["status"], t.state);
-  k.write(k.bitOr(before, bits), t.arguments["status"], t.state);
   Value broken = k.less(
       k.integer(0), k.bitAnd(bits, k.integer(SS_STATUS_NOT_FINITE)));
   k.branch(
       broken, [&] { poison(); },
       [&] {
         Value limit = threshold(policy, largestWeight());
+        if (!policy.isFixed()) // R rows always fit
+          limit = limitRank(limit);
         placeRows(limit, keptNew(policy, limit));
       });
+  Value before = k.read(t.arguments["status"], t.state);
+  k.write(k.bitOr(before, k.read(status, k.index(0))), t.arguments["status"],
+          t.state);
   return success();
 }
 
@@ -74,45 +81,44 @@ Value CompactLowering::threshold(ss::PolicyAttr policy, Value largest) {
   switch (policy.getKind()) {
   case ss::PolicyKind::relative:
     return k.max(lowest, k.mul(largest, t.arguments["policy_value"]));
-  case ss::PolicyKind::fixed:
-    return lowest;
   case ss::PolicyKind::energy:
-  case ss::PolicyKind::budget:
-    return rankedThreshold(policy, lowest);
+    return energyThreshold(lowest);
+  case ss::PolicyKind::fixed:
+  case ss::PolicyKind::budget: // max_rank is the budget
+    return lowest;
   }
   llvm_unreachable("every policy is handled");
 }
 
-Value CompactLowering::rankedThreshold(ss::PolicyAttr policy, Value lowest) {
+std::pair<Value, Value> CompactLowering::rankWeights() {
   // All weights in one descending list: old ones, then the new ones.
   int64_t bound = t.shape.rankBound + m;
-  Value all = k.shared({bound}, k.f32());
-  Value ranked = k.shared({bound}, k.i32());
+  if (!allWeights) {
+    allWeights = k.shared({bound}, k.f32());
+    ranking = k.shared({bound}, k.i32());
+  }
   auto copy = [&](Value from, int64_t size, Value count, Value offset) {
     overWeights(size, count, [&](Type tile, Value i, Value limit) {
-      k.store(k.load(tile, from, i, Value(), limit), all, k.add(offset, i),
-              Value(), limit);
+      k.store(k.load(tile, from, i, Value(), limit), allWeights,
+              k.add(offset, i), Value(), limit);
     });
   };
   copy(weights, t.shape.rankBound, t.rank, k.index(0));
   copy(newWeights, m, k.index(m), t.rank);
   Value count = k.add(t.rank, k.index(m));
-  k.topK(all, count, ranked);
-  auto weightAt = [&](Value i) {
-    return k.max(k.read(all, k.toIndex(k.read(ranked, i))), k.real(0));
-  };
+  k.topK(allWeights, count, ranking);
+  return {ranking, count};
+}
 
-  if (policy.getKind() == ss::PolicyKind::budget) {
-    Value most = k.toIndex(t.arguments["max_rank"]);
-    return k.choose(
-        k.less(most, count), [&] {
-          return Values{k.max(lowest, weightAt(k.sub(most, k.index(1))))};
-        },
-        [&] { return Values{lowest}; })[0];
-  }
+Value CompactLowering::rankedWeight(Value i) {
+  return k.max(k.read(allWeights, k.toIndex(k.read(ranking, i))), k.real(0));
+}
+
+Value CompactLowering::energyThreshold(Value lowest) {
+  auto [order, count] = rankWeights();
   Values total = k.loop(k.index(0), count, 1, {k.real(0)},
                         [&](Value i, ValueRange sum) -> Values {
-                          Value w = weightAt(i);
+                          Value w = rankedWeight(i);
                           return {k.fma(w, w, sum[0])};
                         });
   Value wanted = k.mul(total[0], t.arguments["policy_value"]);
@@ -120,15 +126,41 @@ Value CompactLowering::rankedThreshold(ss::PolicyAttr policy, Value lowest) {
   Values reached = k.loop(
       k.index(0), count, 1, {k.real(0), lowest},
       [&](Value i, ValueRange carried) -> Values {
-        Value w = weightAt(i);
+        Value w = rankedWeight(i);
         Value needed = k.less(carried[0], wanted);
         return {k.fma(w, w, carried[0]), k.select(needed, w, carried[1])};
       });
   return k.max(lowest, reached[1]);
 }
 
-static Value isKept(KernelBuilder &k, Value weight, Value threshold) {
-  return k.both(k.atLeast(weight, threshold), k.less(k.real(0), weight));
+Value CompactLowering::limitRank(Value limit) {
+  k.note("no more than max_rank components");
+  Value most = k.toIndex(t.arguments["max_rank"]);
+  auto countKept = [&](Value list, Value size, Value sum) {
+    return k.loop(k.index(0), size, 1, {sum},
+                  [&](Value i, ValueRange carried) -> Values {
+                    Value keep = isKept(k, k.read(list, i), limit);
+                    return {k.add(carried[0], k.select(keep, k.index(1),
+                                                       k.index(0)))};
+                  })[0];
+  };
+  // Only a state that may not fit pays for the count.
+  Value mayOverflow = k.less(most, k.add(t.rank, k.index(m)));
+  return k.choose(
+      mayOverflow,
+      [&] {
+        Value kept = countKept(newWeights, k.index(m),
+                               countKept(weights, t.rank, k.index(0)));
+        return Values{k.choose(
+            k.less(most, kept),
+            [&] {
+              rankWeights();
+              addStatus(k.integer(SS_STATUS_TIGHTENED));
+              return Values{rankedWeight(k.sub(most, k.index(1)))};
+            },
+            [&] { return Values{limit}; })[0]};
+      },
+      [&] { return Values{limit}; })[0];
 }
 
 Value CompactLowering::keptNew(ss::PolicyAttr policy, Value limit) {
@@ -211,11 +243,17 @@ void CompactLowering::storeWeights(Value rank) {
 LogicalResult lowerCompact(ss::FusedOp fused, const LayerShape &shape,
                            const KernelArguments &arguments,
                            const KernelChoices &, KernelBuilder &k) {
-  StateTables tables(k, shape, arguments);
   Value program = ssk::ProgramIdOp::create(k.b, fused.getLoc());
-  tables.locateState(k.toIndex(k.read(arguments["work"], program)));
-  tables.readExtent();
-  return CompactLowering(fused, tables).run();
+  // The list of work may be made on the device: its length is read there.
+  Value due = k.toIndex(k.read(arguments["work_count"], k.index(0)));
+  LogicalResult result = success();
+  k.branch(k.less(program, due), [&] {
+    StateTables tables(k, shape, arguments);
+    tables.locateState(k.toIndex(k.read(arguments["work"], program)));
+    tables.readExtent(arguments["count_ahead"]);
+    result = CompactLowering(fused, tables).run();
+  });
+  return result;
 }
 
 } // namespace sinkstate

@@ -17,6 +17,7 @@ extern "C" {
 #define SS_STATUS_NOT_FINITE 1
 #define SS_STATUS_ILL_CONDITIONED 2 /* routines only: orthogonalise once more */
 #define SS_STATUS_NOT_CONVERGED 4
+#define SS_STATUS_TIGHTENED 8 /* rows dropped to stay within max_rank */
 
 typedef struct ss_routine_table {
   uint32_t abi_version; /* SS_ABI_VERSION */
