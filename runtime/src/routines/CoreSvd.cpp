@@ -262,7 +262,7 @@ template <int M> SS_INLINE int32_t jacobi(RowMatrix<M> &work, int n) {
       return 0;
     // After a pair is made orthogonal, the rotations of the rest of the sweep
     // bring back at most n * mixing * cosine: often that is already nothing.
-    if (cosine * mixing * n * n <= 1e-14 * 1e-14)
+    if (cosine * mixing * n * n <= 1e-13 * 1e-13)
       return 0;
   }
   return SS_STATUS_NOT_CONVERGED;

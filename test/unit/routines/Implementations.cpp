@@ -1,5 +1,7 @@
 #include "Implementations.h"
 
+#include "EmulatedDevice.h"
+
 namespace sinkstate::test {
 
 std::vector<Implementation> implementations() {
@@ -9,6 +11,7 @@ std::vector<Implementation> implementations() {
                            {"V4", "x86-64-v4"}})
     if (const ss_routine_table *table = ss_cpu_routines_for(isa))
       result.push_back({name, table});
+  result.push_back({"Device", &emulatedDevice});
   return result;
 }
 

@@ -71,7 +71,7 @@ TEST_P(OrthogonalizeTest, DoesNotDependOnTheScaleOfRows) {
 
 TEST_P(OrthogonalizeTest, IllConditionedAsksForMore) {
   if (m() < 2)
-    GTEST_SKIP() << "one row cannot be ill-conditioned";
+    return; // one row cannot be ill-conditioned
   for (double angle : {1e-2, 1e-3, 1e-5, 3e-6}) {
     Matrix a = gaussian(m(), width, 3);
     for (int i = 1; i < m(); ++i)

@@ -1,0 +1,64 @@
+#include "EmulatedDevice.h"
+
+#include "WarpEmulator.h"
+
+#include "ss/core_svd.cuh"
+#include "ss/orthogonalize.cuh"
+
+namespace sinkstate::test {
+namespace {
+
+/// Runs routine() in every lane and returns the status they agree on.
+template <typename Routine> int32_t emulate(LaneOrder order, Routine routine) {
+  int32_t status[32] = {};
+  if (!runWarp(order, [&] { status[currentLane()] = routine(); }))
+    return emulationFailed;
+  for (int32_t other : status)
+    if (other != status[0])
+      return emulationFailed;
+  return status[0];
+}
+
+/// Calls run with the smallest of the sizes that the compiler instantiates.
+template <typename Run> int32_t withSize(int32_t m, Run run) {
+  if (m <= 8)
+    return run(std::integral_constant<int, 8>());
+  if (m <= 16)
+    return run(std::integral_constant<int, 16>());
+  if (m <= 24)
+    return run(std::integral_constant<int, 24>());
+  if (m <= 32)
+    return run(std::integral_constant<int, 32>());
+  if (m <= 40)
+    return run(std::integral_constant<int, 40>());
+  return run(std::integral_constant<int, 64>());
+}
+
+} // namespace
+
+int32_t emulateOrthogonalize(LaneOrder order, int32_t m, double *gram,
+                             double *t) {
+  return withSize(m, [&](auto size) {
+    return emulate(order,
+                   [&] { return ss::orthogonalize<size()>(m, gram, t); });
+  });
+}
+
+int32_t emulateCoreSvd(LaneOrder order, int32_t m, double *c, double *xt,
+                       double *sigma, double *yt) {
+  return withSize(m, [&](auto size) {
+    return emulate(
+        order, [&] { return ss::core_svd<size()>(m, c, xt, sigma, yt); });
+  });
+}
+
+const ss_routine_table emulatedDevice = {
+    SS_ABI_VERSION, 2,
+    [](int32_t m, double *gram, double *t) {
+      return emulateOrthogonalize(LaneOrder::Ascending, m, gram, t);
+    },
+    [](int32_t m, double *c, double *xt, double *sigma, double *yt) {
+      return emulateCoreSvd(LaneOrder::Ascending, m, c, xt, sigma, yt);
+    }};
+
+} // namespace sinkstate::test

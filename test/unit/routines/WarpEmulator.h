@@ -1,0 +1,79 @@
+// Runs device code of one warp on the CPU: 32 fibers that meet at every
+// __syncwarp and shuffle. Include before the device headers.
+//
+// Between two meetings the lanes run one after the other, in an order that the
+// caller picks: code whose result depends on it has a race. Lanes that meet at
+// different places in the source are reported.
+#ifndef SINKSTATE_TEST_ROUTINES_WARPEMULATOR_H
+#define SINKSTATE_TEST_ROUTINES_WARPEMULATOR_H
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <math.h>
+#include <source_location>
+
+namespace sinkstate::test {
+
+enum class LaneOrder { Ascending, Descending, Shuffled };
+
+/// Calls body once per lane. Returns false (and prints where) if the lanes did
+/// not meet at the same places.
+bool runWarp(LaneOrder order, const std::function<void()> &body);
+
+/// The lane that is running.
+int currentLane();
+
+/// Publishes size bytes, waits for the other lanes, reads those of lane `from`.
+void meet(std::source_location where, const void *mine = nullptr,
+          void *theirs = nullptr, size_t size = 0, int from = 0);
+
+struct ThreadIndex {
+  struct Lane {
+    operator int() const { return currentLane(); }
+  } x;
+};
+
+} // namespace sinkstate::test
+
+// NOLINTBEGIN: the names of CUDA
+#define __device__
+#define __forceinline__ inline
+
+inline sinkstate::test::ThreadIndex threadIdx;
+
+inline void
+__syncwarp(std::source_location where = std::source_location::current()) {
+  sinkstate::test::meet(where);
+}
+
+template <typename T>
+T __shfl_sync(unsigned, T value, int lane,
+              std::source_location where = std::source_location::current()) {
+  T result;
+  sinkstate::test::meet(where, &value, &result, sizeof(T), lane & 31);
+  return result;
+}
+
+template <typename T>
+T __shfl_xor_sync(unsigned, T value, int offset,
+                  std::source_location where =
+                      std::source_location::current()) {
+  T result;
+  sinkstate::test::meet(where, &value, &result, sizeof(T),
+                        sinkstate::test::currentLane() ^ offset);
+  return result;
+}
+
+inline double __longlong_as_double(long long bits) {
+  return std::bit_cast<double>(bits);
+}
+inline long long __double_as_longlong(double x) {
+  return std::bit_cast<long long>(x);
+}
+inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
+// NOLINTEND
+
+#endif
