@@ -1,0 +1,221 @@
+//===- Nvrtc.cpp - CUDA C++ to machine code, without a toolkit ------------===//
+
+#include "nvrtc/Nvrtc.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+#include <type_traits>
+
+namespace sinkstate::nvrtc {
+
+// The types of nvrtc.h that the functions need.
+using nvrtcProgram = struct _nvrtcProgram *;
+using nvrtcResult = int;
+constexpr nvrtcResult kSuccess = 0, kCompilationError = 6;
+
+struct Library::Functions {
+#define SS_NVRTC_SYMBOL(NAME, PARAMETERS) nvrtcResult(*NAME) PARAMETERS;
+#include "nvrtc/NvrtcSymbols.def"
+#undef SS_NVRTC_SYMBOL
+  const char *(*nvrtcGetErrorString)(nvrtcResult);
+};
+
+namespace {
+
+// Newest first: an older NVRTC may not know the GPU.
+constexpr const char *kNames[] = {"libnvrtc.so.13", "libnvrtc.so.12",
+                                  "libnvrtc.so"};
+// The first errors say what is wrong; the rest follows from them.
+constexpr size_t kLongestLog = 4096;
+
+std::vector<std::string> candidatePaths() {
+  std::vector<std::string> folders = {""};
+  for (const char *variable : {"CUDA_HOME", "CUDA_PATH"})
+    if (const char *home = std::getenv(variable); home && *home)
+      folders.push_back(std::string(home) + "/lib64/");
+  folders.push_back("/usr/local/cuda/lib64/");
+  std::vector<std::string> paths;
+  for (const std::string &folder : folders)
+    for (const char *name : kNames)
+      paths.push_back(folder + name);
+  return paths;
+}
+
+void *openFirst(const std::vector<std::string> &paths, std::string &opened,
+                std::string &firstReason) {
+  for (const std::string &path : paths) {
+    if (void *handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+      opened = path;
+      return handle;
+    }
+    const char *why = dlerror();
+    if (firstReason.empty() && why)
+      firstReason = why;
+  }
+  return nullptr;
+}
+
+/// Destroys the program at the end of a scope.
+struct ProgramOwner {
+  nvrtcProgram program = nullptr;
+  nvrtcResult (*destroy)(nvrtcProgram *);
+  ~ProgramOwner() {
+    if (program)
+      destroy(&program);
+  }
+};
+
+} // namespace
+
+std::vector<std::string> kernelFlags() {
+  // No fast math: a NaN has to stay visible. Line numbers cost nothing at run
+  // time and are what the sanitizer and the profiler point to.
+  return {"--std=c++17", "--generate-line-info"};
+}
+
+Library::~Library() {
+  if (handle)
+    dlclose(handle);
+}
+
+Result<std::shared_ptr<const Library>> Library::get(const std::string &path) {
+  static std::mutex mutex;
+  static std::shared_ptr<const Library> library;
+  std::lock_guard lock(mutex);
+  if (library)
+    return library;
+  Result<std::shared_ptr<const Library>> opened = open(path);
+  if (opened)
+    library = *opened;
+  return opened;
+}
+
+Result<std::shared_ptr<const Library>> Library::open(const std::string &path) {
+  std::vector<std::string> paths =
+      path.empty() ? candidatePaths() : std::vector<std::string>{path};
+  std::shared_ptr<Library> library(new Library);
+  std::string opened, why;
+  library->handle = openFirst(paths, opened, why);
+  if (!library->handle) {
+    std::string looked;
+    for (const std::string &candidate : paths)
+      looked += (looked.empty() ? "'" : ", '") + candidate + "'";
+    return Error{"no NVRTC library: looked for " + looked + " (" + why +
+                 "), expected CUDA's run-time compiler 12.4 or newer: install "
+                 "the package cuda-nvrtc or set CUDA_HOME"};
+  }
+  library->functions = std::make_unique<Functions>();
+  Functions &f = *library->functions;
+  const char *missing = nullptr;
+  auto resolve = [&](auto &function, const char *name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
+        dlsym(library->handle, name));
+    if (!function && !missing)
+      missing = name;
+  };
+#define SS_NVRTC_SYMBOL(NAME, PARAMETERS) resolve(f.NAME, #NAME);
+#include "nvrtc/NvrtcSymbols.def"
+#undef SS_NVRTC_SYMBOL
+  resolve(f.nvrtcGetErrorString, "nvrtcGetErrorString");
+  if (missing)
+    return Error{"'" + opened + "' has no function '" + missing +
+                 "', expected CUDA's run-time compiler 12.4 or newer: update "
+                 "NVRTC"};
+  if (Status status = library->readVersion())
+    return std::move(*status);
+  return std::shared_ptr<const Library>(std::move(library));
+}
+
+Status Library::readVersion() {
+  int count = 0;
+  nvrtcResult result = functions->nvrtcVersion(&major, &minor);
+  if (result == kSuccess)
+    result = functions->nvrtcGetNumSupportedArchs(&count);
+  known.resize(size_t(std::max(0, count)));
+  if (result == kSuccess)
+    result = functions->nvrtcGetSupportedArchs(known.data());
+  if (result != kSuccess)
+    return Error{std::string("NVRTC does not say its version (") +
+                 functions->nvrtcGetErrorString(result) +
+                 "): install NVRTC 12.4 or newer again"};
+  if (major < 12 || (major == 12 && minor < 4))
+    return Error{"NVRTC has version " + versionText() +
+                 ", expected 12.4 or newer: update NVRTC"};
+  return std::nullopt;
+}
+
+std::string Library::versionText() const {
+  return std::to_string(major) + "." + std::to_string(minor);
+}
+
+Error Library::unknownArchitecture(const std::string &architecture) const {
+  std::string list;
+  for (int number : known)
+    list += (list.empty() ? "sm_" : ", sm_") + std::to_string(number);
+  return Error{"NVRTC " + versionText() + " does not compile for '" +
+               architecture + "', expected one of " + list +
+               ": install an NVRTC that knows this GPU"};
+}
+
+Result<std::string> Library::compile(const CompileInput &input) const {
+  const Functions &f = *functions;
+  std::vector<const char *> texts, names;
+  for (const Header &header : input.headers) {
+    texts.push_back(header.text.c_str());
+    names.push_back(header.name.c_str());
+  }
+  const size_t digit = input.architecture.find_first_of("0123456789");
+  const int number = digit == std::string::npos
+                         ? 0
+                         : std::atoi(input.architecture.c_str() + digit);
+  if (std::find(known.begin(), known.end(), number) == known.end())
+    return unknownArchitecture(input.architecture);
+
+  const std::string target = "--gpu-architecture=" + input.architecture;
+  std::vector<const char *> options = {target.c_str()};
+  for (const std::string &flag : input.flags)
+    options.push_back(flag.c_str());
+  ProgramOwner owner{nullptr, f.nvrtcDestroyProgram};
+  nvrtcResult result = f.nvrtcCreateProgram(
+      &owner.program, input.source.c_str(), input.name.c_str(),
+      int(texts.size()), texts.data(), names.data());
+  auto failed = [&](const char *call) {
+    return Error{std::string(call) + " failed for '" + input.name + "' (" +
+                 f.nvrtcGetErrorString(result) + ", NVRTC " + versionText() +
+                 "): report it"};
+  };
+  if (result != kSuccess)
+    return failed("nvrtcCreateProgram");
+  result = f.nvrtcCompileProgram(owner.program, int(options.size()),
+                                 options.data());
+  if (result == kCompilationError) {
+    size_t size = 0;
+    std::string log;
+    if (f.nvrtcGetProgramLogSize(owner.program, &size) == kSuccess && size) {
+      log.resize(size);
+      f.nvrtcGetProgramLog(owner.program, log.data());
+      log.resize(std::min(log.find('\0'), kLongestLog));
+    }
+    return Error{"NVRTC " + versionText() + " rejects '" + input.name +
+                 "' for " + input.architecture +
+                 ": the printed kernel is wrong, report it: " + log};
+  }
+  if (result != kSuccess)
+    return failed("nvrtcCompileProgram");
+  const bool isPtx = input.architecture.rfind("compute_", 0) == 0;
+  size_t size = 0;
+  result = (isPtx ? f.nvrtcGetPTXSize : f.nvrtcGetCUBINSize)(owner.program,
+                                                             &size);
+  std::string code(size, '\0');
+  if (result == kSuccess)
+    result = (isPtx ? f.nvrtcGetPTX : f.nvrtcGetCUBIN)(owner.program,
+                                                       code.data());
+  if (result != kSuccess || code.empty())
+    return failed(isPtx ? "nvrtcGetPTX" : "nvrtcGetCUBIN");
+  return code;
+}
+
+} // namespace sinkstate::nvrtc

@@ -1,0 +1,75 @@
+//===- Nvrtc.h - CUDA C++ to machine code, without a toolkit ----*- C++ -*-===//
+//
+// NVIDIA's run-time compiler, opened with dlopen: nothing of CUDA is needed to
+// build, and a machine without it gets a message instead of a loader error.
+// Compiling needs no GPU. All functions may be called from several threads.
+//
+//   auto library = nvrtc::Library::get();
+//   Result<std::string> cubin = (*library)->compile(
+//       {"scale.cu", source, headers, "sm_90", nvrtc::kernelFlags()});
+//
+//===----------------------------------------------------------------------===//
+#ifndef SINKSTATE_NVRTC_NVRTC_H
+#define SINKSTATE_NVRTC_NVRTC_H
+
+#include "result/Result.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace sinkstate::nvrtc {
+
+/// A header that sources include by `name` ("ss/base.cuh").
+struct Header {
+  std::string name, text;
+};
+
+struct CompileInput {
+  /// How messages call the source.
+  std::string name;
+  std::string source;
+  std::vector<Header> headers;
+  /// "sm_90" for machine code, "compute_90" for PTX.
+  std::string architecture;
+  std::vector<std::string> flags;
+};
+
+/// The flags every kernel is compiled with, apart from the architecture.
+std::vector<std::string> kernelFlags();
+
+class Library {
+public:
+  /// The library of this process, opened at the first call. `path`: the file to
+  /// open; empty: libnvrtc where the loader and the usual toolkit folders have
+  /// it. A later call with another path gets the library that is open already.
+  static Result<std::shared_ptr<const Library>>
+  get(const std::string &path = "");
+
+  /// Opens a library on its own; `get` is this with a memory.
+  static Result<std::shared_ptr<const Library>> open(const std::string &path);
+  ~Library();
+
+  /// "13.0"
+  std::string versionText() const;
+  /// The architectures it compiles for, as numbers: 90 for sm_90.
+  const std::vector<int> &architectures() const { return known; }
+
+  /// Machine code (or PTX) of one source, or the compiler's log in one error.
+  Result<std::string> compile(const CompileInput &input) const;
+
+private:
+  struct Functions;
+  Library() = default;
+  Status readVersion();
+  Error unknownArchitecture(const std::string &architecture) const;
+
+  void *handle = nullptr;
+  std::unique_ptr<Functions> functions;
+  int major = 0, minor = 0;
+  std::vector<int> known;
+};
+
+} // namespace sinkstate::nvrtc
+
+#endif
