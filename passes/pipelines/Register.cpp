@@ -5,6 +5,7 @@
 #include "dialect/ss/SS.h"
 #include "dialect/ssk/SSKDialect.h"
 #include "passes/ss-to-ssk/Passes.h"
+#include "passes/ss/Passes.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -23,4 +24,5 @@ void sinkstate::registerDialects(mlir::DialectRegistry &registry) {
 void sinkstate::registerPasses() {
   mlir::registerTransformsPasses(); // canonicalize, cse, symbol-dce, ...
   registerSinkStateSSToSSKPasses();
+  ss::registerSSPasses();
 }

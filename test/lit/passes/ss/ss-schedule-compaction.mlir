@@ -1,0 +1,51 @@
+// RUN: ss-opt %s --split-input-file --pass-pipeline='builtin.module(ss.model(ss-schedule-compaction))' | FileCheck %s
+// RUN: ss-opt %s --split-input-file --pass-pipeline='builtin.module(ss.model(ss-schedule-compaction{stagger=false}))' | FileCheck %s --check-prefix=SAME
+// RUN: ss-opt %s --split-input-file --pass-pipeline='builtin.module(ss.model(ss-schedule-compaction{report=true}))' -o /dev/null 2>&1 | FileCheck %s --check-prefix=REPORT
+
+// Dense layers are not counted: three layers share the steps.
+// CHECK-LABEL: ss.model @spread
+// CHECK: ss.schedule period 24 phases [@a = 0, @b = 4, @d = 5]
+// CHECK-NOT: ss.schedule
+// SAME-LABEL: ss.model @spread
+// SAME: ss.schedule period 24 phases [@a = 0, @b = 0, @d = 0]
+// REPORT: remark: at most 2 of 3 layers compact in one step
+ss.model @spread {
+  ss.layer @a type gdn index 0 heads 2 key_heads 2 dv 128 dk 128
+      gate #ss.gate<softplus> norm #ss.norm<max, 1.0e-12> query_scale 0.125
+      policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage f32 form factored
+  ss.layer @b type gdn index 1 heads 2 key_heads 2 dv 128 dk 128
+      gate #ss.gate<softplus> norm #ss.norm<max, 1.0e-12> query_scale 0.125
+      policy #ss.policy<relative, 3.0e-2> active 8 buffer 12 storage f32 form factored
+  ss.layer @c type gdn index 2 heads 2 key_heads 2 dv 128 dk 128
+      gate #ss.gate<softplus> norm #ss.norm<max, 1.0e-12> query_scale 0.125
+      policy #ss.policy<relative, 3.0e-2> active 8 buffer 7 storage f32 form dense
+  ss.layer @d type gdn index 4 heads 2 key_heads 2 dv 128 dk 128
+      gate #ss.gate<softplus> norm #ss.norm<max, 1.0e-12> query_scale 0.125
+      policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage f32 form factored
+}
+
+// -----
+
+// A schedule that is there is replaced.
+// CHECK-LABEL: ss.model @again
+// CHECK: ss.schedule period 8 phases [@a = 0, @b = 4]
+// CHECK-NOT: ss.schedule
+ss.model @again {
+  ss.schedule period 80 phases [@a = 3, @b = 3]
+  ss.layer @a type gdn index 0 heads 2 key_heads 2 dv 128 dk 128
+      gate #ss.gate<softplus> norm #ss.norm<max, 1.0e-12> query_scale 0.125
+      policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage f32 form factored
+  ss.layer @b type gdn index 1 heads 2 key_heads 2 dv 128 dk 128
+      gate #ss.gate<softplus> norm #ss.norm<max, 1.0e-12> query_scale 0.125
+      policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage f32 form factored
+}
+
+// -----
+
+// CHECK-LABEL: ss.model @dense
+// CHECK-NOT: ss.schedule
+ss.model @dense {
+  ss.layer @a type gdn index 0 heads 2 key_heads 2 dv 128 dk 128
+      gate #ss.gate<softplus> norm #ss.norm<max, 1.0e-12> query_scale 0.125
+      policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage f32 form dense
+}
