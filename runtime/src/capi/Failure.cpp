@@ -1,0 +1,26 @@
+//===- Failure.cpp - The last error of a thread ---------------------------===//
+
+#include "capi/Failure.h"
+
+#include <cstddef>
+
+namespace sinkstate {
+namespace {
+// A fixed buffer: keeping a message can then never fail itself.
+constexpr size_t kLastErrorBytes = 1024;
+thread_local char lastErrorText[kLastErrorBytes] = "";
+} // namespace
+
+void setLastError(const char *message) noexcept {
+  size_t length = 0;
+  for (; message[length] && length + 1 < kLastErrorBytes; ++length) {
+    auto character = static_cast<unsigned char>(message[length]);
+    lastErrorText[length] =
+        character < 0x20 || character == 0x7f ? ' ' : message[length];
+  }
+  lastErrorText[length] = '\0';
+}
+
+const char *lastError() noexcept { return lastErrorText; }
+
+} // namespace sinkstate

@@ -1,0 +1,138 @@
+//===- Compaction.cpp - The work of a full buffer -------------------------===//
+
+#include "engine/Engine.h"
+
+#include "capi/Failure.h"
+#include "engine/Stopwatch.h"
+
+#include <algorithm>
+
+namespace sinkstate {
+namespace {
+/// Folds of a dense state between two attempts to store it in factors again.
+constexpr uint32_t kFoldsPerAttempt = 16;
+} // namespace
+
+void Engine::bindState(LayerState &layer) {
+  values.setPointer(Argument::Rows, layer.pool().rows());
+  values.setPointer(Argument::Weights, layer.pool().weights());
+  values.setPointer(Argument::RowBase, layer.rowBase.data());
+  values.setPointer(Argument::Rank, layer.rank.data());
+  values.setPointer(Argument::Status, layer.status.data());
+  values.setPointer(Argument::Count, layer.count.data());
+  values.setPointer(Argument::BufferK, layer.bufferK.data());
+  values.setPointer(Argument::BufferU, layer.bufferU.data());
+  values.setPointer(Argument::BufferG, layer.bufferG.data());
+}
+
+void Engine::launchDensify(LayerState &layer, std::span<const int32_t> work,
+                           float *out, std::span<const int64_t> outBase) {
+  bindState(layer);
+  values.setPointer(Argument::Work, work.data());
+  values.setPointer(Argument::Out, out);
+  values.setPointer(Argument::OutBase, outBase.data());
+  device.launch(
+      {*package, layer.manifest().densify, values, int64_t(work.size())});
+}
+
+void Engine::launchCompact(LayerState &layer, const States &work) {
+  if (work.empty())
+    return;
+  bindState(layer);
+  values.setPointer(Argument::Work, work.data());
+  values.setF32(Argument::PolicyValue, layer.layout().policyValue);
+  values.setI32(Argument::MaxRank, layer.layout().maxRank);
+  device.launch(
+      {*package, layer.manifest().compact, values, int64_t(work.size())});
+  counters.compactions += int64_t(work.size());
+}
+
+void Engine::fold(LayerState &layer, const States &work) {
+  if (work.empty())
+    return;
+  std::vector<int64_t> outBase;
+  for (int32_t state : work)
+    outBase.push_back(layer.rowBase[state] * layer.layout().rowFloats);
+  launchDensify(layer, work, layer.pool().rows(), outBase);
+  counters.folds += int64_t(work.size());
+}
+
+void Engine::goDense(LayerState &layer, const States &work) {
+  const LayerLayout &layout = layer.layout();
+  // In parts, so that few states hold two blocks at the same time.
+  for (size_t begin = 0; begin < work.size(); begin += RowPool::kMoving) {
+    size_t end = std::min(work.size(), begin + RowPool::kMoving);
+    std::vector<RowBlock> blocks;
+    std::vector<int64_t> outBase;
+    try {
+      blocks.reserve(end - begin);
+      outBase.reserve(end - begin);
+      while (begin + blocks.size() < end) {
+        blocks.push_back(layer.pool().allocate(layout.denseRows));
+        outBase.push_back(layer.pool().base(blocks.back()) * layout.rowFloats);
+      }
+    } catch (const Failure &) {
+      // No memory for more dense blocks: the rest stays in factors, which is
+      // as exact, and is tried again at its next compaction.
+    }
+    std::span<const int32_t> part(work.data() + begin, blocks.size());
+    if (!part.empty())
+      launchDensify(layer, part, layer.pool().rows(), outBase);
+    device.wait();
+    noteAllocation(layer);
+    for (size_t i = 0; i < part.size(); ++i) {
+      layer.replaceBlock(part[i], blocks[i]);
+      layer.rank[part[i]] = -1;
+      layer.folds[size_t(part[i])] = 0;
+    }
+    counters.went_dense += int64_t(part.size());
+  }
+}
+
+void Engine::compactSlots(LayerState &layer, std::span<const int32_t> due) {
+  const LayerLayout &layout = layer.layout();
+  const LayerManifest &manifest = layer.manifest();
+  States factored, dense, atBound;
+  for (int32_t slot : due) {
+    const int64_t first = layer.firstState(slot);
+    for (int64_t state = first; state < first + layer.heads(); ++state) {
+      (layer.isDense(state) ? dense : factored).push_back(int32_t(state));
+      if (layer.rank[state] + layer.count[slot] > manifest.rank)
+        atBound.push_back(int32_t(state));
+    }
+  }
+  if (!atBound.empty())
+    fitIntoBound(layer, atBound);
+  Stopwatch time(counters.compact_seconds);
+  launchCompact(layer, factored);
+  fold(layer, dense);
+  device.wait();
+  for (int32_t slot : due)
+    layer.count[slot] = 0;
+
+  States consolidated, growing, attempts;
+  const uint32_t every = uint32_t(options.consolidate_every);
+  for (int32_t state : factored)
+    if (++layer.compactions[size_t(state)], every > 0 && !layout.fixedRank &&
+        layer.compactions[size_t(state)] % every == 0)
+      consolidated.push_back(state);
+  for (int32_t state : dense)
+    if (++layer.folds[size_t(state)] % kFoldsPerAttempt == 0)
+      attempts.push_back(state);
+  consolidate(layer, consolidated);
+  for (int32_t state : factored)
+    if (layout.denseFallback && layer.rank[state] >= layout.breakEvenRank)
+      growing.push_back(state);
+  goDense(layer, growing);
+  returnToFactors(layer, attempts);
+  // Two buffers of room before a block is called too large: a rank that moves
+  // by a few does not move its rows every time.
+  for (const States *states : {&factored, &attempts})
+    for (int32_t state : *states)
+      layer.shrinkRows(state, std::min<int64_t>(layer.rank[state] +
+                                                    2 * manifest.buffer,
+                                                manifest.rank));
+  noteAllocation(layer);
+}
+
+} // namespace sinkstate

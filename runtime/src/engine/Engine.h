@@ -1,0 +1,109 @@
+//===- Engine.h - Slots, decoding and compaction ----------------*- C++ -*-===//
+//
+// Holds the states of all layers and slots and drives the kernels over them.
+// Split by concern: Engine.cpp (slots, inspection), Decode.cpp (one token),
+// Compaction.cpp (a full buffer), Consolidation.cpp (exact SVDs on the host),
+// MemoryPlan.cpp.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SINKSTATE_ENGINE_ENGINE_H
+#define SINKSTATE_ENGINE_ENGINE_H
+
+#include "device/CpuDevice.h"
+#include "package/Package.h"
+#include "state/LayerState.h"
+
+#include "sinkstate/sinkstate.h"
+
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace sinkstate {
+
+/// Checks option values; throws SS_INVALID_ARGUMENT.
+void checkOptions(const ss_engine_options &options);
+
+/// Bytes an engine would need; nothing is allocated.
+void planMemory(const Package &package, const ss_engine_options &options,
+                ss_memory_plan &plan);
+
+class Engine {
+public:
+  Engine(std::shared_ptr<const Package> package,
+         const ss_engine_options &options);
+
+  // Slots.
+  int32_t allocateSlot();
+  void freeSlot(int32_t slot);
+  void resetSlot(int32_t slot);
+
+  // Decoding.
+  void decodeLayer(int32_t layer, const ss_decode_args &args);
+  void endStep(std::span<const int32_t> slots);
+
+  // Inspection.
+  int32_t layerCount() const { return int32_t(layers.size()); }
+  void layerInfo(int32_t layer, ss_layer_info &info) const;
+  void densify(int32_t layer, int32_t slot, float *out);
+  void ranks(int32_t layer, int32_t slot, int32_t *ranks) const;
+  void status(int32_t layer, int32_t slot, int32_t *status) const;
+  void statistics(ss_statistics &out) const;
+
+  /// For tests of the tables themselves.
+  LayerState &layerState(int32_t layer) { return layers[size_t(layer)]; }
+
+private:
+  using States = std::vector<int32_t>;
+
+  const LayerState &checkedLayer(int32_t layer) const;
+  void checkSlot(int32_t slot) const;
+  void resetStates(int32_t slot);
+  /// Brings the counters of allocated bytes up to date.
+  void noteAllocation(const LayerState &layer);
+
+  // Decode.cpp
+  void checkDecode(const LayerState &layer, const ss_decode_args &args);
+  void checkBatchSlots(const LayerState &layer,
+                       std::span<const int32_t> slots);
+  std::vector<int32_t> dueSlots(const LayerState &layer,
+                                std::span<const int32_t> slots) const;
+  void reserveRows(LayerState &layer, std::span<const int32_t> due);
+  void launchDecode(LayerState &layer, const ss_decode_args &args);
+
+  // Compaction.cpp
+  void compactSlots(LayerState &layer, std::span<const int32_t> due);
+  void launchCompact(LayerState &layer, const States &work);
+  void fold(LayerState &layer, const States &work);
+  void goDense(LayerState &layer, const States &work);
+  void bindState(LayerState &layer);
+  void launchDensify(LayerState &layer, std::span<const int32_t> work,
+                     float *out, std::span<const int64_t> outBase);
+
+  // Consolidation.cpp
+  void consolidate(LayerState &layer, const States &work);
+  void fitIntoBound(LayerState &layer, const States &work);
+  void returnToFactors(LayerState &layer, const States &work);
+
+  std::shared_ptr<const Package> package;
+  ss_engine_options options;
+  CpuDevice device;
+  std::vector<LayerState> layers;
+
+  struct Slot {
+    bool inUse = false;
+    int64_t position = 0;
+    uint64_t lastBatch = 0; ///< number of the last batch that named it
+  };
+  std::vector<Slot> slots;
+  std::vector<int32_t> freeSlots; ///< the next one last
+  uint64_t batches = 0;
+
+  ArgumentValues values;
+  ss_statistics counters = {};
+  std::vector<int64_t> allocated; ///< per layer, as last noted
+};
+
+} // namespace sinkstate
+
+#endif

@@ -1,0 +1,20 @@
+//===- MemoryPlan.cpp - Bytes of an engine before it exists ---------------===//
+
+#include "engine/Engine.h"
+
+namespace sinkstate {
+
+void planMemory(const Package &package, const ss_engine_options &options,
+                ss_memory_plan &plan) {
+  checkOptions(options);
+  CpuDevice device(options.threads);
+  plan.worst_case = plan.expected = plan.dense = 0;
+  for (const LayerManifest &layer : package.manifest().layers) {
+    LayerLayout layout(layer, options.slots, options.dense_fallback != 0);
+    plan.worst_case += layout.worstCaseBytes(device);
+    plan.expected += layout.expectedBytes(device);
+    plan.dense += layout.denseBytes();
+  }
+}
+
+} // namespace sinkstate

@@ -1,0 +1,62 @@
+//===- KernelArguments.cpp - Names a kernel may bind ----------------------===//
+
+#include "package/KernelArguments.h"
+
+namespace sinkstate {
+namespace {
+constexpr uint8_t kState = InFactoredDecode | InCompact | InDensify;
+constexpr uint8_t kDecode = InFactoredDecode | InDenseDecode;
+
+// In the order of `Argument`.
+constexpr ArgumentInfo kArguments[] = {
+    {"rows", "f32*", kState},        {"weights", "f32*", kState},
+    {"row_base", "i64*", kState},    {"rank", "i32*", kState},
+    {"status", "i32*", kState},      {"count", "i32*", kState},
+    {"buffer_k", "f32*", kState},    {"buffer_u", "f32*", kState},
+    {"buffer_g", "f32*", kState},    {"slots", "i32*", kDecode},
+    {"q", "f32*", kDecode},          {"q_stride", "i64", kDecode},
+    {"k", "f32*", kDecode},          {"k_stride", "i64", kDecode},
+    {"v", "f32*", kDecode},          {"v_stride", "i64", kDecode},
+    {"gate", "f32*", kDecode},       {"gate_stride", "i64", kDecode},
+    {"beta", "f32*", kDecode},       {"beta_stride", "i64", kDecode},
+    {"a_log", "f32*", kDecode},      {"dt_bias", "f32*", kDecode},
+    {"y", "f32*", kDecode},          {"y_stride", "i64", kDecode},
+    {"work", "i32*", InCompact | InDensify},
+    {"policy_value", "f32", InCompact},
+    {"max_rank", "i32", InCompact},  {"out", "f32*", InDensify},
+    {"out_base", "i64*", InDensify}, {"dense", "f32*", InDenseDecode},
+};
+static_assert(std::size(kArguments) == size_t(Argument::Size));
+} // namespace
+
+const char *kernelRoleName(KernelRole role) {
+  switch (role) {
+  case KernelRole::Decode:
+    return "decode";
+  case KernelRole::Compact:
+    return "compact";
+  case KernelRole::Densify:
+    return "densify";
+  }
+  return "unknown";
+}
+
+const ArgumentInfo &argumentInfo(Argument argument) {
+  return kArguments[size_t(argument)];
+}
+
+std::optional<Argument> argumentByName(std::string_view name) {
+  for (size_t i = 0; i < std::size(kArguments); ++i)
+    if (kArguments[i].name == name)
+      return Argument(i);
+  return std::nullopt;
+}
+
+const void *const *ArgumentValues::bind(std::span<const Argument> order) {
+  bound.clear();
+  for (Argument argument : order)
+    bound.push_back(&values[size_t(argument)]);
+  return bound.data();
+}
+
+} // namespace sinkstate

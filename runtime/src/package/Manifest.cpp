@@ -1,0 +1,276 @@
+//===- Manifest.cpp - manifest.json of a kernel package -------------------===//
+
+#include "package/Manifest.h"
+
+#include "package/CpuIsa.h"
+#include "package/ManifestFields.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace sinkstate {
+namespace {
+
+// Far above any model known, far below any overflow of 64-bit offsets.
+constexpr int64_t kMaxDimension = 4096;
+constexpr int64_t kMaxHeads = 65536;
+constexpr int64_t kMaxRows = 1024;
+
+using KernelsByName = std::map<std::string, KernelIndex>;
+
+void checkFormat(const ManifestObject &top) {
+  if (std::string format = top.string("format"); format != "sinkstate-package")
+    malformed("field 'format' is '", format,
+              "', expected 'sinkstate-package'");
+  if (int32_t version = top.integer("version", 0, INT32_MAX); version != 1)
+    fail(SS_VERSION_MISMATCH, "manifest.json: package version ", version,
+         ", expected version 1: build the package with the compiler of this "
+         "runtime (",
+         ss_version(), ")");
+  if (int32_t abi = top.integer("abi", 0, INT32_MAX);
+      abi != int32_t(SS_ABI_VERSION))
+    fail(SS_VERSION_MISMATCH, "manifest.json: kernel ABI ", abi, ", expected ",
+         SS_ABI_VERSION,
+         ": build the package with the compiler of this runtime (",
+         ss_version(), ")");
+}
+
+KernelManifest parseKernel(const Json &json, size_t position) {
+  ManifestObject object(json, text("kernel ", position));
+  KernelManifest kernel;
+  kernel.name = object.nonEmptyString("name");
+  ManifestObject named(json, "kernel '" + kernel.name + "'");
+  std::string role = named.string("role");
+  if (role == "decode")
+    kernel.role = KernelRole::Decode;
+  else if (role == "compact")
+    kernel.role = KernelRole::Compact;
+  else if (role == "densify")
+    kernel.role = KernelRole::Densify;
+  else
+    malformed(named.place(), ": role '", role,
+              "', expected 'decode', 'compact' or 'densify'");
+  size_t argumentPosition = 0;
+  for (const Json &entry : named.array("args")) {
+    ManifestObject argument(
+        entry, text(named.place(), ", argument ", argumentPosition++));
+    std::string name = argument.string("name");
+    std::optional<Argument> id = argumentByName(name);
+    if (!id)
+      malformed(argument.place(), " is named '", name,
+                "', expected a name that this runtime binds (such as 'rows')");
+    const ArgumentInfo &info = argumentInfo(*id);
+    if (std::string type = argument.string("type"); type != info.type)
+      malformed(argument.place(), " '", name, "' has type '", type,
+                "', expected '", info.type, "'");
+    kernel.arguments.push_back(*id);
+  }
+  return kernel;
+}
+
+Policy parsePolicy(const ManifestObject &layer) {
+  ManifestObject object = layer.object("policy");
+  Policy policy;
+  std::string kind = object.string("kind");
+  policy.value = object.number("value");
+  double low = 0, high = 0;
+  if (kind == "relative")
+    policy.kind = PolicyKind::Relative, low = 0, high = 1;
+  else if (kind == "fixed")
+    policy.kind = PolicyKind::Fixed, low = 1, high = kMaxRows;
+  else if (kind == "energy")
+    policy.kind = PolicyKind::Energy, low = 0, high = 1;
+  else if (kind == "budget")
+    policy.kind = PolicyKind::Budget, low = 1, high = 1e15;
+  else
+    malformed(object.place(), ": kind '", kind,
+              "', expected 'relative', 'fixed', 'energy' or 'budget'");
+  if (policy.value < low || policy.value > high)
+    malformed(object.place(), ": value ", policy.value, " of kind '", kind,
+              "', expected ", low, " to ", high);
+  return policy;
+}
+
+/// Every argument of a layer's kernel must mean something in that layer.
+void checkBindings(const LayerManifest &layer, const KernelManifest &kernel) {
+  uint8_t place = InDensify;
+  if (kernel.role == KernelRole::Decode)
+    place = layer.denseForm ? InDenseDecode : InFactoredDecode;
+  else if (kernel.role == KernelRole::Compact)
+    place = InCompact;
+  for (Argument argument : kernel.arguments) {
+    const ArgumentInfo &info = argumentInfo(argument);
+    if (!(info.places & place))
+      malformed("kernel '", kernel.name, "' binds '", info.name,
+                "', which the ", kernelRoleName(kernel.role), " kernel of the ",
+                layer.denseForm ? "dense" : "factored", " layer '", layer.name,
+                "' does not have");
+    bool beta = argument == Argument::Beta || argument == Argument::BetaStride;
+    if (beta && !layer.hasBeta)
+      malformed("kernel '", kernel.name, "' binds '", info.name,
+                "', but layer '", layer.name, "' has has_beta = false");
+  }
+}
+
+KernelIndex findKernel(const ManifestObject &names, KernelRole role,
+                       const LayerManifest &layer, const Manifest &manifest,
+                       const KernelsByName &byName) {
+  const char *roleName = kernelRoleName(role);
+  std::string name = names.nonEmptyString(roleName);
+  auto found = byName.find(name);
+  if (found == byName.end())
+    malformed(names.place(), ": the ", roleName, " kernel '", name,
+              "' is not in 'kernels'");
+  const KernelManifest &kernel = manifest.kernels[size_t(found->second)];
+  if (kernel.role != role)
+    malformed(names.place(), ": kernel '", name, "' has role '",
+              kernelRoleName(kernel.role), "', expected '", roleName, "'");
+  checkBindings(layer, kernel);
+  return found->second;
+}
+
+void parseSizes(const ManifestObject &object, LayerManifest &layer) {
+  layer.index = object.integer("index", 0, INT32_MAX);
+  layer.heads = object.integer("heads", 1, kMaxHeads);
+  layer.keyHeads = object.integer("key_heads", 1, kMaxHeads);
+  if (layer.heads % layer.keyHeads != 0)
+    malformed(object.place(), ": ", layer.heads, " heads over ",
+              layer.keyHeads, " key heads, expected a multiple");
+  layer.dv = object.integer("dv", 1, kMaxDimension);
+  layer.dk = object.integer("dk", 1, kMaxDimension);
+  layer.channelDecay = object.boolean("channel_decay");
+  layer.hasBeta = object.boolean("has_beta");
+  if (std::string storage = object.string("storage"); storage != "f32")
+    fail(SS_VERSION_MISMATCH, "manifest.json: ", object.place(),
+         " stores its rows as '", storage,
+         "', expected 'f32', the only storage of this runtime: compile the "
+         "graph with storage f32");
+}
+
+void parseFactoredForm(const ManifestObject &object, LayerManifest &layer) {
+  layer.active = object.integer("active", 1, kMaxRows);
+  layer.buffer = object.integer("buffer", 1, kMaxRows);
+  layer.draft = object.integer("draft", 0, kMaxRows);
+  layer.policy = parsePolicy(object);
+  layer.phase = object.integer("phase", 0, layer.buffer - 1);
+  layer.rank = object.integer("rank", 1, 4 * kMaxDimension);
+  if (layer.rank < layer.neededRank())
+    malformed(object.place(), ": rank ", layer.rank,
+              " rows per state, expected at least ", layer.neededRank());
+  int64_t rowBytes = int64_t(layer.dv + layer.dk) * 4;
+  double least = double(layer.buffer) * double(rowBytes) + double(rowBytes) + 4;
+  if (layer.policy.kind == PolicyKind::Budget && layer.policy.value < least)
+    malformed(object.place(), ": a budget of ", layer.policy.value,
+              " bytes per state, expected at least ", least,
+              " for the buffer and one component");
+}
+
+LayerManifest parseLayer(const Json &json, size_t position,
+                         const Manifest &manifest,
+                         const KernelsByName &byName) {
+  LayerManifest layer;
+  layer.name =
+      ManifestObject(json, text("layer ", position)).nonEmptyString("name");
+  ManifestObject object(json, "layer '" + layer.name + "'");
+  layer.type = object.nonEmptyString("type");
+  parseSizes(object, layer);
+  std::string form = object.string("form");
+  if (form != "factored" && form != "dense")
+    malformed(object.place(), ": form '", form,
+              "', expected 'factored' or 'dense'");
+  layer.denseForm = form == "dense";
+  if (!layer.denseForm)
+    parseFactoredForm(object, layer);
+  ManifestObject names = object.object("kernels");
+  auto find = [&](KernelRole role) {
+    return findKernel(names, role, layer, manifest, byName);
+  };
+  layer.decode = find(KernelRole::Decode);
+  if (!layer.denseForm) {
+    layer.compact = find(KernelRole::Compact);
+    layer.densify = find(KernelRole::Densify);
+  }
+  return layer;
+}
+
+/// A path that stays inside the package.
+bool isInside(const std::string &path) {
+  if (path.empty() || path.front() == '/')
+    return false;
+  for (size_t begin = 0; begin <= path.size();) {
+    size_t end = std::min(path.find('/', begin), path.size());
+    if (path.compare(begin, end - begin, "..") == 0)
+      return false;
+    begin = end + 1;
+  }
+  return true;
+}
+
+CpuCodeManifest parseCpuCode(const Json &json, size_t position) {
+  ManifestObject object(json, text("cpu entry ", position));
+  CpuCodeManifest code{object.string("isa"), object.string("file"),
+                       object.string("sha256")};
+  if (cpuIsaLevel(code.isa) == 0)
+    malformed(object.place(), ": isa '", code.isa,
+              "', expected 'x86-64-v2', 'x86-64-v3' or 'x86-64-v4'");
+  if (!isInside(code.file))
+    malformed(object.place(), ": file '", code.file,
+              "', expected a path inside the package");
+  bool isHash = code.sha256.size() == 64 &&
+                code.sha256.find_first_not_of("0123456789abcdef") ==
+                    std::string::npos;
+  if (!isHash)
+    malformed(object.place(), ": sha256 '", code.sha256,
+              "', expected 64 lower-case hexadecimal digits");
+  return code;
+}
+
+Manifest parseTop(const Json &json) {
+  ManifestObject top(json, "the top level");
+  checkFormat(top);
+  Manifest manifest;
+  manifest.model = top.string("model");
+  KernelsByName byName;
+  for (const Json &entry : top.array("kernels")) {
+    KernelManifest kernel = parseKernel(entry, manifest.kernels.size());
+    KernelIndex index = KernelIndex(manifest.kernels.size());
+    if (!byName.emplace(kernel.name, index).second)
+      malformed("kernel '", kernel.name, "' appears twice");
+    manifest.kernels.push_back(std::move(kernel));
+  }
+  std::set<std::string> layerNames;
+  for (const Json &entry : top.array("layers")) {
+    LayerManifest layer =
+        parseLayer(entry, manifest.layers.size(), manifest, byName);
+    if (!layerNames.insert(layer.name).second)
+      malformed("layer '", layer.name, "' appears twice");
+    manifest.layers.push_back(std::move(layer));
+  }
+  if (manifest.layers.empty())
+    malformed("'layers' is empty, expected at least one layer");
+  if (top.has("cpu"))
+    for (const Json &entry : top.array("cpu"))
+      manifest.cpu.push_back(parseCpuCode(entry, manifest.cpu.size()));
+  return manifest;
+}
+
+} // namespace
+
+int32_t LayerManifest::neededRank() const {
+  if (policy.kind == PolicyKind::Fixed)
+    return int32_t(policy.value) + buffer + draft;
+  return std::min(dv, dk) + active + buffer + draft;
+}
+
+Manifest parseManifest(std::string_view json) {
+  Json parsed;
+  try {
+    parsed = Json::parse(json.begin(), json.end());
+  } catch (const Json::exception &error) {
+    malformed("it is not JSON (", error.what(), ")");
+  }
+  return parseTop(parsed);
+}
+
+} // namespace sinkstate

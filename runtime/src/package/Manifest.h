@@ -1,0 +1,68 @@
+//===- Manifest.h - manifest.json of a kernel package -----------*- C++ -*-===//
+//
+// The manifest of docs/interfaces.md section 4, parsed and checked: whatever
+// passes `parseManifest` can be bound and launched without further questions.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SINKSTATE_PACKAGE_MANIFEST_H
+#define SINKSTATE_PACKAGE_MANIFEST_H
+
+#include "package/KernelArguments.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sinkstate {
+
+enum class PolicyKind : uint8_t { Relative, Fixed, Energy, Budget };
+
+struct Policy {
+  PolicyKind kind = PolicyKind::Relative;
+  double value = 0;
+};
+
+/// Index into Manifest::kernels.
+using KernelIndex = int32_t;
+constexpr KernelIndex kNoKernel = -1;
+
+struct LayerManifest {
+  std::string name, type;
+  int32_t index = 0;
+  int32_t heads = 0, keyHeads = 0, dv = 0, dk = 0;
+  bool denseForm = false;
+  int32_t active = 0, buffer = 0, draft = 0;
+  bool channelDecay = false, hasBeta = false;
+  Policy policy;
+  int32_t phase = 0;
+  int32_t rank = 0; ///< upper bound of stored rows per state
+  KernelIndex decode = kNoKernel, compact = kNoKernel, densify = kNoKernel;
+
+  /// Rows in which nothing of a state can be lost: what `rank` must allow.
+  int32_t neededRank() const;
+};
+
+struct KernelManifest {
+  std::string name;
+  KernelRole role = KernelRole::Decode;
+  std::vector<Argument> arguments;
+};
+
+struct CpuCodeManifest {
+  std::string isa, file, sha256;
+};
+
+struct Manifest {
+  std::string model;
+  std::vector<LayerManifest> layers;
+  std::vector<KernelManifest> kernels;
+  std::vector<CpuCodeManifest> cpu;
+};
+
+/// Parses and checks; throws a Failure with one clear line.
+Manifest parseManifest(std::string_view json);
+
+} // namespace sinkstate
+
+#endif

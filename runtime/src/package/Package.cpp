@@ -1,0 +1,109 @@
+//===- Package.cpp - A loaded kernel package ------------------------------===//
+
+#include "package/Package.h"
+
+#include "capi/Failure.h"
+#include "package/CpuIsa.h"
+#include "package/Sha256.h"
+
+#include <dlfcn.h>
+
+#include <fstream>
+#include <iterator>
+
+namespace sinkstate {
+namespace {
+
+std::string readManifest(const std::string &folder) {
+  std::string path = folder + "/manifest.json";
+  std::ifstream file(path, std::ios::binary);
+  std::string content;
+  if (file)
+    content.assign(std::istreambuf_iterator<char>(file), {});
+  if (!file || file.bad())
+    fail(SS_NOT_FOUND, "'", path,
+         "' cannot be read, expected a kernel package folder: give the folder "
+         "that ss-compile wrote");
+  return content;
+}
+
+const CpuCodeManifest &bestCpuCode(const Manifest &manifest) {
+  const int host = hostCpuIsaLevel();
+  const CpuCodeManifest *best = nullptr;
+  std::string offered;
+  for (const CpuCodeManifest &code : manifest.cpu) {
+    offered += (offered.empty() ? "" : ", ") + code.isa;
+    int level = cpuIsaLevel(code.isa);
+    if (level <= host && (!best || level > cpuIsaLevel(best->isa)))
+      best = &code;
+  }
+  if (manifest.cpu.empty())
+    fail(SS_NOT_FOUND, "the package of model '", manifest.model,
+         "' has no CPU code, expected an entry in 'cpu': compile it for this "
+         "processor");
+  if (!best)
+    fail(SS_VERSION_MISMATCH, "the package of model '", manifest.model,
+         "' has CPU code for ", offered, ", but this processor runs ",
+         host > 1 ? text("x86-64-v", host) : "none of its levels",
+         ": compile it for a lower level");
+  return *best;
+}
+
+} // namespace
+
+void Package::LibraryCloser::operator()(void *handle) const noexcept {
+  dlclose(handle);
+}
+
+std::shared_ptr<const Package> Package::open(const std::string &folder) {
+  auto package = std::make_shared<Package>();
+  package->content = parseManifest(readManifest(folder));
+  package->loadCpuLibrary(folder);
+  return package;
+}
+
+void Package::loadCpuLibrary(const std::string &folder) {
+  const CpuCodeManifest &code = bestCpuCode(content);
+  std::string path = folder + "/" + code.file;
+  // A name without a slash would be searched for in the system's folders.
+  if (path.front() != '/' && path.front() != '.')
+    path = "./" + path;
+  std::string hash = sha256OfFile(path);
+  if (hash != code.sha256)
+    fail(SS_MALFORMED_PACKAGE, "'", path, "' has sha256 ", hash,
+         ", expected ", code.sha256,
+         " (manifest.json): the file was changed or cut, copy the package "
+         "again");
+  library.reset(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));
+  if (!library) {
+    const char *why = dlerror();
+    fail(SS_MALFORMED_PACKAGE, "'", path, "' cannot be loaded (",
+         why ? why : "no reason given", "): build the package again");
+  }
+  for (const KernelManifest &kernel : content.kernels) {
+    void *symbol = dlsym(library.get(), kernel.name.c_str());
+    if (!symbol)
+      fail(SS_NOT_FOUND, "'", path, "' has no symbol '", kernel.name,
+           "', expected every kernel of manifest.json: build the package "
+           "again");
+    cpuEntries.push_back(reinterpret_cast<ss_cpu_kernel>(symbol));
+  }
+}
+
+std::shared_ptr<const Package> Package::fromMemory(std::string_view manifest,
+                                                   ss_kernel_lookup lookup,
+                                                   void *context) {
+  auto package = std::make_shared<Package>();
+  package->content = parseManifest(manifest);
+  for (const KernelManifest &kernel : package->content.kernels) {
+    ss_cpu_kernel entry = lookup(context, kernel.name.c_str());
+    if (!entry)
+      fail(SS_NOT_FOUND, "the lookup function has no kernel '", kernel.name,
+           "', expected every kernel of the manifest: compile the graph and "
+           "the manifest together");
+    package->cpuEntries.push_back(entry);
+  }
+  return package;
+}
+
+} // namespace sinkstate

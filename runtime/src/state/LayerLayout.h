@@ -1,0 +1,61 @@
+//===- LayerLayout.h - Sizes of the states of one layer ---------*- C++ -*-===//
+//
+// Everything that follows from a layer's manifest and the number of slots:
+// shapes, capacity classes, the break-even rank and the bytes of each part.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SINKSTATE_STATE_LAYERLAYOUT_H
+#define SINKSTATE_STATE_LAYERLAYOUT_H
+
+#include "device/Device.h"
+#include "package/Manifest.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace sinkstate {
+
+struct LayerLayout {
+  LayerLayout(const LayerManifest &layer, int32_t slots, bool denseFallback);
+
+  int64_t states;    ///< slots * heads
+  int64_t rowFloats; ///< dk + dv
+  int64_t denseFloats;
+  int64_t denseRows; ///< rows that a dense state takes in the pool
+  /// Smallest rank whose factors are no smaller than the dense state.
+  int64_t breakEvenRank;
+  bool denseFallback; ///< states of this layer may go dense
+  bool fixedRank;     ///< policy fixed: no frozen part
+  float dropBelow;    ///< eps of consolidation and of the return to factors
+
+  // Kernel arguments.
+  float policyValue;
+  int32_t maxRank;
+
+  std::vector<int64_t> classes; ///< capacities of the row pool, ascending
+  /// Rows that a state may need at most, in its own block.
+  int64_t mostRows;
+
+  // Floats of the buffers and of a dense-form layer's states, of all slots.
+  int64_t bufferKFloats, bufferUFloats, bufferGFloats, denseFormFloats;
+
+  /// Bytes of one state by the formula of docs/state-math.md section 7.
+  int64_t liveBytes(int64_t rank) const;
+
+  /// Bytes of buffers, tables and dense-form states, in whole pages.
+  int64_t fixedBytes(const Device &device) const;
+  int64_t worstCaseBytes(const Device &device) const;
+  int64_t expectedBytes(const Device &device) const;
+  int64_t denseBytes() const { return states * denseFloats * 4; }
+
+private:
+  void setPolicy(const LayerManifest &layer);
+  void setClasses(const LayerManifest &layer);
+
+  int64_t slots, heads, rankBound, buffer;
+  bool denseForm;
+};
+
+} // namespace sinkstate
+
+#endif

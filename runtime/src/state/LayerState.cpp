@@ -1,0 +1,89 @@
+//===- LayerState.cpp - The states of one layer ---------------------------===//
+
+#include "state/LayerState.h"
+
+#include "capi/Failure.h"
+
+#include <algorithm>
+
+namespace sinkstate {
+
+LayerState::LayerState(Device &device, const LayerManifest &manifest,
+                       int32_t slots, bool denseFallback)
+    : decodedTokens(size_t(slots), 0), device(&device), layer(&manifest),
+      sizes(manifest, slots, denseFallback),
+      fixedBytes(sizes.fixedBytes(device)) {
+  if (manifest.denseForm) {
+    dense = DeviceArray<float>(device, sizes.denseFormFloats);
+    return;
+  }
+  rowBase = DeviceArray<int64_t>(device, sizes.states);
+  rank = DeviceArray<int32_t>(device, sizes.states);
+  status = DeviceArray<int32_t>(device, sizes.states);
+  count = DeviceArray<int32_t>(device, slots);
+  bufferK = DeviceArray<float>(device, sizes.bufferKFloats);
+  bufferU = DeviceArray<float>(device, sizes.bufferUFloats);
+  bufferG = DeviceArray<float>(device, sizes.bufferGFloats);
+  rowPool = std::make_unique<RowPool>(device, sizes.states, sizes.classes,
+                                      sizes.rowFloats);
+  blocks.resize(size_t(sizes.states));
+  compactions.resize(size_t(sizes.states));
+  folds.resize(size_t(sizes.states));
+}
+
+void LayerState::reset(int32_t slot) {
+  decodedTokens[size_t(slot)] = 0;
+  const int64_t first = firstState(slot);
+  if (layer->denseForm) {
+    device->zero(dense.data() + first * sizes.denseFloats,
+                 size_t(heads() * sizes.denseFloats) * sizeof(float));
+    return;
+  }
+  count[slot] = 0;
+  for (int64_t state = first; state < first + heads(); ++state) {
+    replaceBlock(state, RowBlock());
+    rank[state] = 0;
+    status[state] = 0;
+    compactions[size_t(state)] = 0;
+    folds[size_t(state)] = 0;
+  }
+}
+
+void LayerState::replaceBlock(int64_t state, RowBlock block) noexcept {
+  rowPool->free(blocks[size_t(state)]);
+  blocks[size_t(state)] = block;
+  rowBase[state] = rowPool->base(block);
+}
+
+void LayerState::moveRows(int64_t state, int64_t rows) {
+  RowBlock block = rowPool->allocate(rows);
+  int64_t base = rowPool->base(block);
+  size_t stored = size_t(std::max(0, rank[state]));
+  device->copy(rowPool->rows() + base * sizes.rowFloats, rowsOf(state),
+               stored * size_t(sizes.rowFloats) * sizeof(float));
+  device->copy(rowPool->weights() + base, weightsOf(state),
+               stored * sizeof(float));
+  replaceBlock(state, block);
+}
+
+void LayerState::ensureRows(int64_t state, int64_t rows) {
+  if (rows > capacityOf(state))
+    moveRows(state, rows);
+}
+
+void LayerState::shrinkRows(int64_t state, int64_t rows) noexcept {
+  if (isDense(state) || !blocks[size_t(state)].valid())
+    return;
+  try {
+    if (rowPool->classFor(rows) < blocks[size_t(state)].sizeClass)
+      moveRows(state, rows);
+  } catch (const std::exception &) {
+    // No memory for the smaller block: the larger one serves as well.
+  }
+}
+
+int64_t LayerState::allocatedBytes() const {
+  return fixedBytes + (rowPool ? rowPool->heldBytes() : 0);
+}
+
+} // namespace sinkstate

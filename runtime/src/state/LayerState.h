@@ -1,0 +1,101 @@
+//===- LayerState.h - The states of one layer -------------------*- C++ -*-===//
+//
+// Tables, buffers and rows of one layer, for all slots, as docs/interfaces.md
+// section 3 lays them out. Knows nothing of kernels and schedules.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SINKSTATE_STATE_LAYERSTATE_H
+#define SINKSTATE_STATE_LAYERSTATE_H
+
+#include "state/LayerLayout.h"
+#include "state/RowPool.h"
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace sinkstate {
+
+/// An array in device memory that the host can address too.
+template <typename T> class DeviceArray {
+public:
+  DeviceArray() = default;
+  DeviceArray(Device &device, int64_t count)
+      : memory(device, std::max(device.pageBytes(),
+                                wholePages(device, bytesOf(count)))) {
+    device.commit(memory.begin(), memory.bytes());
+  }
+  T *data() const { return reinterpret_cast<T *>(memory.begin()); }
+  T &operator[](int64_t i) const { return data()[i]; }
+
+private:
+  static size_t bytesOf(int64_t count) {
+    return checkedProduct(size_t(count), sizeof(T));
+  }
+  Reservation memory;
+};
+
+class LayerState {
+public:
+  LayerState(Device &device, const LayerManifest &manifest, int32_t slots,
+             bool denseFallback);
+
+  const LayerManifest &manifest() const { return *layer; }
+  const LayerLayout &layout() const { return sizes; }
+  int64_t heads() const { return layer->heads; }
+  int64_t firstState(int32_t slot) const { return slot * heads(); }
+
+  /// Makes every state of a slot zero, whatever bytes it held, and gives its
+  /// rows back.
+  void reset(int32_t slot);
+
+  /// Room for `rows` rows in the block of a factored state; what it holds
+  /// moves along. Throws SS_OUT_OF_MEMORY with nothing changed.
+  void ensureRows(int64_t state, int64_t rows);
+  /// Moves the rows to a smaller block where one has room for `rows`; does
+  /// nothing when there is no memory for it.
+  void shrinkRows(int64_t state, int64_t rows) noexcept;
+  /// Gives the state another block; the old one goes back to the pool.
+  void replaceBlock(int64_t state, RowBlock block) noexcept;
+
+  RowPool &pool() { return *rowPool; }
+  float *rowsOf(int64_t state) const {
+    return rowPool->rows() + rowBase[state] * sizes.rowFloats;
+  }
+  float *weightsOf(int64_t state) const {
+    return rowPool->weights() + rowBase[state];
+  }
+  int64_t capacityOf(int64_t state) const {
+    return rowPool->capacity(blocks[size_t(state)]);
+  }
+  bool isDense(int64_t state) const { return rank[state] < 0; }
+
+  int64_t allocatedBytes() const;
+
+  // Kernel arguments. Null in layers of dense form.
+  DeviceArray<int64_t> rowBase;
+  DeviceArray<int32_t> rank, status, count;
+  DeviceArray<float> bufferK, bufferU, bufferG;
+  /// Layers of dense form only: [slots, heads, dv, dk].
+  DeviceArray<float> dense;
+
+  // Host only.
+  std::vector<uint32_t> compactions; ///< per state, since the slot was fresh
+  std::vector<uint32_t> folds;       ///< per state, since it went dense
+  /// Per slot: one more than the position of the last token decoded here.
+  std::vector<int64_t> decodedTokens;
+
+private:
+  void moveRows(int64_t state, int64_t rows);
+
+  Device *device;
+  const LayerManifest *layer;
+  LayerLayout sizes;
+  int64_t fixedBytes;
+  std::unique_ptr<RowPool> rowPool;
+  std::vector<RowBlock> blocks;
+};
+
+} // namespace sinkstate
+
+#endif

@@ -1,0 +1,81 @@
+//===- PagedRange.cpp - Address range that counts its pages ---------------===//
+
+#include "state/PagedRange.h"
+
+#include "capi/Failure.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace sinkstate {
+
+Reservation::Reservation(Device &device, size_t bytes)
+    : device(&device), start(device.reserve(bytes)), size(bytes) {}
+
+Reservation &Reservation::operator=(Reservation &&other) noexcept {
+  std::swap(device, other.device);
+  std::swap(start, other.start);
+  std::swap(size, other.size);
+  return *this;
+}
+
+Reservation::~Reservation() {
+  if (device)
+    device->unreserve(start, size);
+}
+
+size_t checkedProduct(size_t a, size_t b) {
+  size_t product;
+  if (__builtin_mul_overflow(a, b, &product))
+    fail(SS_OUT_OF_MEMORY, a, " times ", b,
+         " bytes of state do not fit any address space: create the engine "
+         "with fewer slots");
+  return product;
+}
+
+size_t wholePages(const Device &device, size_t bytes) {
+  size_t page = device.pageBytes();
+  return checkedProduct(bytes / page + (bytes % page != 0), page);
+}
+
+PagedRange::PagedRange(Device &device, std::byte *begin, size_t bytes)
+    : device(&device), begin(begin), pageBytes(device.pageBytes()),
+      totalPages(bytes / pageBytes) {}
+
+void PagedRange::commitUpTo(size_t pageCount) {
+  if (pageCount <= committedPages)
+    return;
+  // In steps, so that a growing range is not a system call per block. Memory
+  // stands behind a page only once it is written.
+  constexpr size_t kStepPages = 64;
+  size_t target = std::min(
+      totalPages, (pageCount + kStepPages - 1) / kStepPages * kStepPages);
+  users.resize(target);
+  device->commit(begin + committedPages * pageBytes,
+                 (target - committedPages) * pageBytes);
+  committedPages = target;
+}
+
+void PagedRange::retain(size_t offset, size_t bytes) {
+  size_t first = offset / pageBytes;
+  size_t last = (offset + bytes + pageBytes - 1) / pageBytes;
+  commitUpTo(last);
+  for (size_t page = first; page < last; ++page)
+    if (users[page]++ == 0)
+      held += int64_t(pageBytes);
+}
+
+void PagedRange::release(size_t offset, size_t bytes) noexcept {
+  size_t first = offset / pageBytes;
+  size_t last = (offset + bytes + pageBytes - 1) / pageBytes;
+  for (size_t page = first; page < last;) {
+    size_t run = page;
+    while (run < last && --users[run] == 0)
+      ++run;
+    device->discard(begin + page * pageBytes, (run - page) * pageBytes);
+    held -= int64_t((run - page) * pageBytes);
+    page = run + (run < last);
+  }
+}
+
+} // namespace sinkstate
