@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-namespace sinkstate {
+namespace sinkstate::runtime {
 namespace {
 // A fixed buffer: keeping a message can then never fail itself.
 constexpr size_t kLastErrorBytes = 1024;
@@ -23,4 +23,4 @@ void setLastError(const char *message) noexcept {
 
 const char *lastError() noexcept { return lastErrorText; }
 
-} // namespace sinkstate
+} // namespace sinkstate::runtime

@@ -16,7 +16,7 @@
 #include <string>
 #include <utility>
 
-namespace sinkstate {
+namespace sinkstate::runtime {
 
 class Failure : public std::exception {
 public:
@@ -69,6 +69,6 @@ template <typename Body> ss_result guarded(Body &&body) noexcept {
   }
 }
 
-} // namespace sinkstate
+} // namespace sinkstate::runtime
 
 #endif

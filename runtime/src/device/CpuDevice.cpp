@@ -13,7 +13,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace sinkstate {
+namespace sinkstate::runtime {
 namespace {
 
 /// Programs that are worth a hand-over to another thread. Decoding is short
@@ -86,4 +86,4 @@ void CpuDevice::launch(const Launch &launch) {
           std::min(programs, (range + 1) * perRange));
 }
 
-} // namespace sinkstate
+} // namespace sinkstate::runtime

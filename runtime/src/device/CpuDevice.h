@@ -4,7 +4,7 @@
 
 #include "device/Device.h"
 
-namespace sinkstate {
+namespace sinkstate::runtime {
 
 /// Runs kernels on OpenMP threads. Every submission is done when its call
 /// returns. Programs are independent, so that results do not depend on how
@@ -33,6 +33,6 @@ private:
   const ss_routine_table *routines;
 };
 
-} // namespace sinkstate
+} // namespace sinkstate::runtime
 
 #endif

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace sinkstate {
+namespace sinkstate::runtime {
 
 /// One kernel launch: programs [0, programs).
 struct Launch {
@@ -48,6 +48,6 @@ public:
   virtual void wait() = 0;
 };
 
-} // namespace sinkstate
+} // namespace sinkstate::runtime
 
 #endif

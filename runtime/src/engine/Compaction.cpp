@@ -6,8 +6,9 @@
 #include "engine/Stopwatch.h"
 
 #include <algorithm>
+#include <utility>
 
-namespace sinkstate {
+namespace sinkstate::runtime {
 namespace {
 /// Folds of a dense state between two attempts to store it in factors again.
 constexpr uint32_t kFoldsPerAttempt = 16;
@@ -39,11 +40,14 @@ void Engine::launchCompact(LayerState &layer, const States &work) {
   if (work.empty())
     return;
   bindState(layer);
+  const int32_t workCount = int32_t(work.size());
   values.setPointer(Argument::Work, work.data());
+  values.setPointer(Argument::WorkCount, &workCount);
+  values.setI32(Argument::CountAhead, 0); // decodeLayer has advanced count
   values.setF32(Argument::PolicyValue, layer.layout().policyValue);
   values.setI32(Argument::MaxRank, layer.layout().maxRank);
-  device.launch(
-      {*package, layer.manifest().compact, values, int64_t(work.size())});
+  device.launch({*package, layer.manifest().compact, values, workCount});
+  device.wait();
   counters.compactions += int64_t(work.size());
 }
 
@@ -71,7 +75,7 @@ void Engine::goDense(LayerState &layer, const States &work) {
         blocks.push_back(layer.pool().allocate(layout.denseRows));
         outBase.push_back(layer.pool().base(blocks.back()) * layout.rowFloats);
       }
-    } catch (const Failure &) {
+    } catch (const std::exception &) {
       // No memory for more dense blocks: the rest stays in factors, which is
       // as exact, and is tried again at its next compaction.
     }
@@ -90,44 +94,49 @@ void Engine::goDense(LayerState &layer, const States &work) {
 }
 
 void Engine::compactSlots(LayerState &layer, std::span<const int32_t> due) {
-  const LayerLayout &layout = layer.layout();
-  const LayerManifest &manifest = layer.manifest();
   States factored, dense, atBound;
   for (int32_t slot : due) {
     const int64_t first = layer.firstState(slot);
     for (int64_t state = first; state < first + layer.heads(); ++state) {
       (layer.isDense(state) ? dense : factored).push_back(int32_t(state));
-      if (layer.rank[state] + layer.count[slot] > manifest.rank)
+      if (layer.rank[state] + layer.count[slot] > layer.manifest().rank)
         atBound.push_back(int32_t(state));
     }
   }
-  if (!atBound.empty())
-    fitIntoBound(layer, atBound);
-  Stopwatch time(counters.compact_seconds);
-  launchCompact(layer, factored);
-  fold(layer, dense);
-  device.wait();
+  {
+    Stopwatch time(counters.compact_seconds);
+    launchCompact(layer, factored);
+    fold(layer, dense);
+    device.wait();
+  }
   for (int32_t slot : due)
     layer.count[slot] = 0;
+  settle(layer, factored, dense);
+}
 
-  States consolidated, growing, attempts;
+void Engine::settle(LayerState &layer, const States &factored,
+                    const States &dense) {
+  const LayerLayout &layout = layer.layout();
+  const LayerManifest &manifest = layer.manifest();
   const uint32_t every = uint32_t(options.consolidate_every);
-  for (int32_t state : factored)
-    if (++layer.compactions[size_t(state)], every > 0 && !layout.fixedRank &&
-        layer.compactions[size_t(state)] % every == 0)
+  States consolidated, growing, attempts;
+  for (int32_t state : factored) {
+    uint32_t number = ++layer.compactions[size_t(state)];
+    if (every > 0 && !layout.fixedRank && number % every == 0)
       consolidated.push_back(state);
+  }
   for (int32_t state : dense)
     if (++layer.folds[size_t(state)] % kFoldsPerAttempt == 0)
       attempts.push_back(state);
-  consolidate(layer, consolidated);
+
+  Stopwatch time(counters.compact_seconds);
   for (int32_t state : factored)
     if (layout.denseFallback && layer.rank[state] >= layout.breakEvenRank)
       growing.push_back(state);
   goDense(layer, growing);
-  returnToFactors(layer, attempts);
   // Two buffers of room before a block is called too large: a rank that moves
   // by a few does not move its rows every time.
-  for (const States *states : {&factored, &attempts})
+  for (const States *states : {&factored, &std::as_const(attempts)})
     for (int32_t state : *states)
       layer.shrinkRows(state, std::min<int64_t>(layer.rank[state] +
                                                     2 * manifest.buffer,
@@ -135,4 +144,4 @@ void Engine::compactSlots(LayerState &layer, std::span<const int32_t> due) {
   noteAllocation(layer);
 }
 
-} // namespace sinkstate
+} // namespace sinkstate::runtime

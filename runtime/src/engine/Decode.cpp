@@ -5,7 +5,7 @@
 #include "capi/Failure.h"
 #include "engine/Stopwatch.h"
 
-namespace sinkstate {
+namespace sinkstate::runtime {
 namespace {
 
 struct BatchArray {
@@ -163,4 +163,4 @@ void Engine::decodeLayer(int32_t index, const ss_decode_args &args) {
     compactSlots(layer, due);
 }
 
-} // namespace sinkstate
+} // namespace sinkstate::runtime

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace sinkstate {
+namespace sinkstate::runtime {
 
 void checkOptions(const ss_engine_options &options) {
   if (options.slots < 1)
@@ -196,4 +196,4 @@ void Engine::statistics(ss_statistics &out) const {
     }
 }
 
-} // namespace sinkstate
+} // namespace sinkstate::runtime

@@ -19,7 +19,7 @@
 #include <span>
 #include <vector>
 
-namespace sinkstate {
+namespace sinkstate::runtime {
 
 /// Checks option values; throws SS_INVALID_ARGUMENT.
 void checkOptions(const ss_engine_options &options);
@@ -32,6 +32,8 @@ class Engine {
 public:
   Engine(std::shared_ptr<const Package> package,
          const ss_engine_options &options);
+  Engine(const Engine &) = delete;
+  Engine &operator=(const Engine &) = delete;
 
   // Slots.
   int32_t allocateSlot();
@@ -73,6 +75,8 @@ private:
 
   // Compaction.cpp
   void compactSlots(LayerState &layer, std::span<const int32_t> due);
+  /// What follows a compaction: consolidation, changes of form, smaller blocks.
+  void settle(LayerState &layer, const States &factored, const States &dense);
   void launchCompact(LayerState &layer, const States &work);
   void fold(LayerState &layer, const States &work);
   void goDense(LayerState &layer, const States &work);
@@ -104,6 +108,6 @@ private:
   std::vector<int64_t> allocated; ///< per layer, as last noted
 };
 
-} // namespace sinkstate
+} // namespace sinkstate::runtime
 
 #endif

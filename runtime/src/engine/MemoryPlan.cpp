@@ -2,7 +2,7 @@
 
 #include "engine/Engine.h"
 
-namespace sinkstate {
+namespace sinkstate::runtime {
 
 void planMemory(const Package &package, const ss_engine_options &options,
                 ss_memory_plan &plan) {
@@ -17,4 +17,4 @@ void planMemory(const Package &package, const ss_engine_options &options,
   }
 }
 
-} // namespace sinkstate
+} // namespace sinkstate::runtime

@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-namespace sinkstate {
+namespace sinkstate::runtime {
 
 class Stopwatch {
 public:
@@ -23,6 +23,6 @@ private:
   std::chrono::steady_clock::time_point begin;
 };
 
-} // namespace sinkstate
+} // namespace sinkstate::runtime
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "package/CpuIsa.h"
 
-namespace sinkstate {
+namespace sinkstate::runtime {
 
 int cpuIsaLevel(std::string_view isa) {
   if (isa == "x86-64-v2")
@@ -29,4 +29,4 @@ int hostCpuIsaLevel() {
 #endif
 }
 
-} // namespace sinkstate
+} // namespace sinkstate::runtime

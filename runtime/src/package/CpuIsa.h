@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-namespace sinkstate {
+namespace sinkstate::runtime {
 
 /// 2, 3 or 4 for x86-64-v2, -v3, -v4; 0 for any other spelling.
 int cpuIsaLevel(std::string_view isa);
@@ -13,6 +13,6 @@ int cpuIsaLevel(std::string_view isa);
 /// plain x86-64, 0 another architecture.
 int hostCpuIsaLevel();
 
-} // namespace sinkstate
+} // namespace sinkstate::runtime
 
 #endif

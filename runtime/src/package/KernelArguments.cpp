@@ -2,7 +2,7 @@
 
 #include "package/KernelArguments.h"
 
-namespace sinkstate {
+namespace sinkstate::runtime {
 namespace {
 constexpr uint8_t kState = InFactoredDecode | InCompact | InDensify;
 constexpr uint8_t kDecode = InFactoredDecode | InDenseDecode;
@@ -22,6 +22,8 @@ constexpr ArgumentInfo kArguments[] = {
     {"a_log", "f32*", kDecode},      {"dt_bias", "f32*", kDecode},
     {"y", "f32*", kDecode},          {"y_stride", "i64", kDecode},
     {"work", "i32*", InCompact | InDensify},
+    {"work_count", "i32*", InCompact},
+    {"count_ahead", "i32", InCompact},
     {"policy_value", "f32", InCompact},
     {"max_rank", "i32", InCompact},  {"out", "f32*", InDensify},
     {"out_base", "i64*", InDensify}, {"dense", "f32*", InDenseDecode},
@@ -59,4 +61,4 @@ const void *const *ArgumentValues::bind(std::span<const Argument> order) {
   return bound.data();
 }
 
-} // namespace sinkstate
+} // namespace sinkstate::runtime

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sinkstate {
+namespace sinkstate::runtime {
 
 enum class KernelRole : uint8_t { Decode, Compact, Densify };
 const char *kernelRoleName(KernelRole role);
@@ -24,7 +24,7 @@ enum class Argument : uint8_t {
   Rows, Weights, RowBase, Rank, Status, Count, BufferK, BufferU, BufferG,
   Slots, Q, QStride, K, KStride, V, VStride, Gate, GateStride, Beta,
   BetaStride, ALog, DtBias, Y, YStride,
-  Work, PolicyValue, MaxRank, Out, OutBase, Dense,
+  Work, WorkCount, CountAhead, PolicyValue, MaxRank, Out, OutBase, Dense,
   Size
 };
 
@@ -69,6 +69,6 @@ private:
   std::vector<const void *> bound;
 };
 
-} // namespace sinkstate
+} // namespace sinkstate::runtime
 
 #endif

@@ -9,7 +9,7 @@
 #include <map>
 #include <set>
 
-namespace sinkstate {
+namespace sinkstate::runtime {
 namespace {
 
 // Far above any model known, far below any overflow of 64-bit offsets.
@@ -273,4 +273,4 @@ Manifest parseManifest(std::string_view json) {
   return parseTop(parsed);
 }
 
-} // namespace sinkstate
+} // namespace sinkstate::runtime

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sinkstate {
+namespace sinkstate::runtime {
 
 enum class PolicyKind : uint8_t { Relative, Fixed, Energy, Budget };
 
@@ -63,6 +63,6 @@ struct Manifest {
 /// Parses and checks; throws a Failure with one clear line.
 Manifest parseManifest(std::string_view json);
 
-} // namespace sinkstate
+} // namespace sinkstate::runtime
 
 #endif

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <string>
 
-namespace sinkstate {
+namespace sinkstate::runtime {
 
 using Json = nlohmann::json;
 
@@ -111,6 +111,6 @@ private:
   std::string where;
 };
 
-} // namespace sinkstate
+} // namespace sinkstate::runtime
 
 #endif

@@ -3,15 +3,15 @@
 #include "package/Package.h"
 
 #include "capi/Failure.h"
+#include "hash/Sha256.h"
 #include "package/CpuIsa.h"
-#include "package/Sha256.h"
 
 #include <dlfcn.h>
 
 #include <fstream>
 #include <iterator>
 
-namespace sinkstate {
+namespace sinkstate::runtime {
 namespace {
 
 std::string readManifest(const std::string &folder) {
@@ -25,6 +25,24 @@ std::string readManifest(const std::string &folder) {
          "' cannot be read, expected a kernel package folder: give the folder "
          "that ss-compile wrote");
   return content;
+}
+
+std::string sha256OfFile(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    fail(SS_NOT_FOUND, "'", path,
+         "' cannot be opened, expected a readable file of the package: build "
+         "the package again");
+  Sha256 hash;
+  std::vector<char> buffer(1 << 16);
+  while (file) {
+    file.read(buffer.data(), std::streamsize(buffer.size()));
+    hash.update(buffer.data(), size_t(file.gcount()));
+  }
+  if (file.bad())
+    fail(SS_NOT_FOUND, "'", path,
+         "' could not be read to its end: check the disk");
+  return hash.finish();
 }
 
 const CpuCodeManifest &bestCpuCode(const Manifest &manifest) {
@@ -106,4 +124,4 @@ std::shared_ptr<const Package> Package::fromMemory(std::string_view manifest,
   return package;
 }
 
-} // namespace sinkstate
+} // namespace sinkstate::runtime

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace sinkstate {
+namespace sinkstate::runtime {
 
 /// Immutable. Engines share it, so that its code outlives them.
 class Package {
@@ -41,6 +41,6 @@ private:
   std::vector<ss_cpu_kernel> cpuEntries;
 };
 
-} // namespace sinkstate
+} // namespace sinkstate::runtime
 
 #endif

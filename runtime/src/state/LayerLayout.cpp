@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace sinkstate {
+namespace sinkstate::runtime {
 namespace {
 /// The least relative weight that is kept whatever the policy (2^-22): below
 /// it a float32 component is rounding.
@@ -126,4 +126,4 @@ int64_t LayerLayout::expectedBytes(const Device &device) const {
   return fixedBytes(device) + states * *sizeClass * (rowFloats + 1) * 4;
 }
 
-} // namespace sinkstate
+} // namespace sinkstate::runtime

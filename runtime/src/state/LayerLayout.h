@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace sinkstate {
+namespace sinkstate::runtime {
 
 struct LayerLayout {
   LayerLayout(const LayerManifest &layer, int32_t slots, bool denseFallback);
@@ -56,6 +56,6 @@ private:
   bool denseForm;
 };
 
-} // namespace sinkstate
+} // namespace sinkstate::runtime
 
 #endif

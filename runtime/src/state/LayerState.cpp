@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace sinkstate {
+namespace sinkstate::runtime {
 
 LayerState::LayerState(Device &device, const LayerManifest &manifest,
                        int32_t slots, bool denseFallback)
@@ -86,4 +86,4 @@ int64_t LayerState::allocatedBytes() const {
   return fixedBytes + (rowPool ? rowPool->heldBytes() : 0);
 }
 
-} // namespace sinkstate
+} // namespace sinkstate::runtime

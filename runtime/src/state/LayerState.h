@@ -14,7 +14,7 @@
 #include <optional>
 #include <vector>
 
-namespace sinkstate {
+namespace sinkstate::runtime {
 
 /// An array in device memory that the host can address too.
 template <typename T> class DeviceArray {
@@ -96,6 +96,6 @@ private:
   std::vector<RowBlock> blocks;
 };
 
-} // namespace sinkstate
+} // namespace sinkstate::runtime
 
 #endif

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace sinkstate {
+namespace sinkstate::runtime {
 
 Reservation::Reservation(Device &device, size_t bytes)
     : device(&device), start(device.reserve(bytes)), size(bytes) {}
@@ -78,4 +78,4 @@ void PagedRange::release(size_t offset, size_t bytes) noexcept {
   }
 }
 
-} // namespace sinkstate
+} // namespace sinkstate::runtime

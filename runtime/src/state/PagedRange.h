@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace sinkstate {
+namespace sinkstate::runtime {
 
 /// Owns a reservation of a device.
 class Reservation {
@@ -60,6 +60,6 @@ private:
   int64_t held = 0;
 };
 
-} // namespace sinkstate
+} // namespace sinkstate::runtime
 
 #endif

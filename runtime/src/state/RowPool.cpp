@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <functional>
 
-namespace sinkstate {
+namespace sinkstate::runtime {
 namespace {
 
 /// Rows between the beginnings of classes are a multiple of this, so that both
@@ -170,4 +170,4 @@ int64_t RowPool::worstCaseBytes(const Device &device, int64_t states,
   return int64_t(checkedProduct(blocks, largestRows) + keptRows + weights);
 }
 
-} // namespace sinkstate
+} // namespace sinkstate::runtime

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace sinkstate {
+namespace sinkstate::runtime {
 
 /// The rows of one state: block `index` of class `sizeClass`.
 struct RowBlock {
@@ -88,6 +88,6 @@ private:
   std::vector<SizeClass> classes;
 };
 
-} // namespace sinkstate
+} // namespace sinkstate::runtime
 
 #endif

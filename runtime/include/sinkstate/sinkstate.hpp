@@ -1,0 +1,178 @@
+/* SinkState runtime for C++: owners and exceptions over sinkstate.h.
+ *
+ *   auto package = sinkstate::Package::open("my-model");
+ *   auto options = sinkstate::engineOptions();
+ *   options.slots = 8;
+ *   sinkstate::Engine engine(package, options);
+ *   sinkstate::Slot slot(engine);
+ *   engine.decodeLayer(0, args);
+ *   engine.endStep({slot.index()});
+ */
+#ifndef SINKSTATE_HPP
+#define SINKSTATE_HPP
+
+#include "sinkstate/sinkstate.h"
+
+#include <initializer_list>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace sinkstate {
+
+/// A failed call: its result code and the line of ss_last_error().
+class Exception : public std::runtime_error {
+public:
+  explicit Exception(ss_result result)
+      : std::runtime_error(ss_last_error()), result(result) {}
+  ss_result code() const noexcept { return result; }
+
+private:
+  ss_result result;
+};
+
+inline void check(ss_result result) {
+  if (result != SS_OK)
+    throw Exception(result);
+}
+
+inline ss_engine_options engineOptions() {
+  ss_engine_options options;
+  ss_engine_options_init(&options);
+  return options;
+}
+
+/// Decode arguments with struct_size set and everything else zero.
+inline ss_decode_args decodeArgs() {
+  ss_decode_args args = {};
+  args.struct_size = sizeof args;
+  return args;
+}
+
+class Package {
+public:
+  static Package open(const std::string &folder) {
+    ss_package *package = nullptr;
+    check(ss_package_open(folder.c_str(), &package));
+    return Package(package);
+  }
+  static Package fromMemory(std::string_view manifest, ss_kernel_lookup lookup,
+                            void *context) {
+    ss_package *package = nullptr;
+    check(ss_package_from_memory(manifest.data(), manifest.size(), lookup,
+                                 context, &package));
+    return Package(package);
+  }
+
+  ss_memory_plan plan(const ss_engine_options &options) const {
+    ss_memory_plan plan = {};
+    plan.struct_size = sizeof plan;
+    check(ss_engine_plan(get(), &options, &plan));
+    return plan;
+  }
+  ss_package *get() const noexcept { return handle.get(); }
+
+private:
+  struct Close {
+    void operator()(ss_package *p) const noexcept { ss_package_close(p); }
+  };
+  explicit Package(ss_package *package) : handle(package) {}
+  std::unique_ptr<ss_package, Close> handle;
+};
+
+class Engine {
+public:
+  Engine(const Package &package, const ss_engine_options &options) {
+    ss_engine *engine = nullptr;
+    check(ss_engine_create(package.get(), &options, &engine));
+    handle.reset(engine);
+  }
+
+  int32_t layerCount() const noexcept { return ss_layer_count(get()); }
+  ss_layer_info layerInfo(int32_t layer) const {
+    ss_layer_info info = {};
+    info.struct_size = sizeof info;
+    check(ss_layer_get_info(get(), layer, &info));
+    return info;
+  }
+
+  int32_t allocateSlot() {
+    int32_t slot = -1;
+    check(ss_slot_alloc(get(), &slot));
+    return slot;
+  }
+  void freeSlot(int32_t slot) { check(ss_slot_free(get(), slot)); }
+  void resetSlot(int32_t slot) { check(ss_slot_reset(get(), slot)); }
+
+  void decodeLayer(int32_t layer, const ss_decode_args &args) {
+    check(ss_decode_layer(get(), layer, &args));
+  }
+  void endStep(const int32_t *slots, int32_t batch) {
+    check(ss_end_step(get(), slots, batch));
+  }
+  void endStep(const std::vector<int32_t> &slots) {
+    endStep(slots.data(), int32_t(slots.size()));
+  }
+
+  /// H of every head, [heads, dv, dk].
+  std::vector<float> densify(int32_t layer, int32_t slot) {
+    ss_layer_info info = layerInfo(layer);
+    std::vector<float> state(size_t(info.heads) * size_t(info.dv) *
+                             size_t(info.dk));
+    check(ss_state_densify(get(), layer, slot, state.data()));
+    return state;
+  }
+  std::vector<int32_t> ranks(int32_t layer, int32_t slot) const {
+    std::vector<int32_t> ranks(size_t(layerInfo(layer).heads));
+    check(ss_state_ranks(get(), layer, slot, ranks.data()));
+    return ranks;
+  }
+  std::vector<int32_t> status(int32_t layer, int32_t slot) const {
+    std::vector<int32_t> status(size_t(layerInfo(layer).heads));
+    check(ss_state_status(get(), layer, slot, status.data()));
+    return status;
+  }
+  ss_statistics statistics() const {
+    ss_statistics statistics = {};
+    statistics.struct_size = sizeof statistics;
+    check(ss_engine_statistics(get(), &statistics));
+    return statistics;
+  }
+  ss_engine *get() const noexcept { return handle.get(); }
+
+private:
+  struct Destroy {
+    void operator()(ss_engine *e) const noexcept { ss_engine_destroy(e); }
+  };
+  std::unique_ptr<ss_engine, Destroy> handle;
+};
+
+/// A slot for as long as the object lives. The engine must outlive it.
+class Slot {
+public:
+  explicit Slot(Engine &engine)
+      : engine(engine.get()), slot(engine.allocateSlot()) {}
+  Slot(Slot &&other) noexcept
+      : engine(std::exchange(other.engine, nullptr)), slot(other.slot) {}
+  Slot &operator=(Slot &&other) noexcept {
+    std::swap(engine, other.engine);
+    std::swap(slot, other.slot);
+    return *this;
+  }
+  ~Slot() {
+    if (engine)
+      (void)ss_slot_free(engine, slot);
+  }
+  int32_t index() const noexcept { return slot; }
+
+private:
+  ss_engine *engine;
+  int32_t slot;
+};
+
+} // namespace sinkstate
+
+#endif

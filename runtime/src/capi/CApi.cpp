@@ -1,0 +1,198 @@
+//===- CApi.cpp - The C functions of sinkstate.h --------------------------===//
+//
+// Checks pointers and struct sizes, then calls the engine. No exception leaves
+// this file.
+//
+//===----------------------------------------------------------------------===//
+
+#include "capi/Failure.h"
+#include "engine/Engine.h"
+#include "package/Package.h"
+
+#include "sinkstate/sinkstate.h"
+
+using namespace sinkstate::runtime;
+
+struct ss_package {
+  std::shared_ptr<const Package> content;
+};
+
+struct ss_engine {
+  Engine engine;
+};
+
+namespace {
+
+void require(const void *pointer, const char *name) {
+  if (!pointer)
+    fail(SS_INVALID_ARGUMENT, name, " is null, expected a valid pointer");
+}
+
+/// `structure` is not null and of this header's size.
+template <typename Struct>
+void requireStruct(const Struct *structure, const char *name,
+                   const char *type) {
+  require(structure, name);
+  if (structure->struct_size != sizeof(Struct))
+    fail(SS_INVALID_ARGUMENT, name, "->struct_size is ",
+         structure->struct_size, ", expected ", sizeof(Struct),
+         ": set it to sizeof(", type, ") of this library's header");
+}
+
+} // namespace
+
+const char *ss_last_error(void) { return lastError(); }
+
+#define SS_TEXT_OF(x) #x
+#define SS_TEXT(x) SS_TEXT_OF(x)
+static_assert(SS_ABI_VERSION == 1u, "ss_version() names the ABI");
+const char *ss_version(void) { return SS_TEXT(SS_PROJECT_VERSION) " (abi 1)"; }
+
+ss_result ss_package_open(const char *folder, ss_package **out) {
+  return guarded([&] {
+    require(folder, "folder");
+    require(out, "out");
+    *out = nullptr;
+    *out = new ss_package{Package::open(folder)};
+  });
+}
+
+ss_result ss_package_from_memory(const char *manifest, size_t size,
+                                 ss_kernel_lookup lookup, void *context,
+                                 ss_package **out) {
+  return guarded([&] {
+    require(manifest, "manifest");
+    require(reinterpret_cast<const void *>(lookup), "lookup");
+    require(out, "out");
+    *out = nullptr;
+    *out =
+        new ss_package{Package::fromMemory({manifest, size}, lookup, context)};
+  });
+}
+
+void ss_package_close(ss_package *package) { delete package; }
+
+void ss_engine_options_init(ss_engine_options *options) {
+  if (!options)
+    return;
+  *options = ss_engine_options{};
+  options->struct_size = sizeof(ss_engine_options);
+  options->slots = 1;
+  options->threads = 0;
+  options->dense_fallback = 1;
+  options->consolidate_every = 4;
+}
+
+ss_result ss_engine_plan(const ss_package *package,
+                         const ss_engine_options *options,
+                         ss_memory_plan *out) {
+  return guarded([&] {
+    require(package, "package");
+    requireStruct(options, "options", "ss_engine_options");
+    requireStruct(out, "out", "ss_memory_plan");
+    planMemory(*package->content, *options, *out);
+  });
+}
+
+ss_result ss_engine_create(const ss_package *package,
+                           const ss_engine_options *options, ss_engine **out) {
+  return guarded([&] {
+    require(package, "package");
+    requireStruct(options, "options", "ss_engine_options");
+    require(out, "out");
+    *out = nullptr;
+    checkOptions(*options);
+    *out = new ss_engine{Engine(package->content, *options)};
+  });
+}
+
+void ss_engine_destroy(ss_engine *engine) { delete engine; }
+
+int32_t ss_layer_count(const ss_engine *engine) {
+  return engine ? engine->engine.layerCount() : 0;
+}
+
+ss_result ss_layer_get_info(const ss_engine *engine, int32_t layer,
+                            ss_layer_info *out) {
+  return guarded([&] {
+    require(engine, "engine");
+    requireStruct(out, "out", "ss_layer_info");
+    engine->engine.layerInfo(layer, *out);
+  });
+}
+
+ss_result ss_slot_alloc(ss_engine *engine, int32_t *slot) {
+  return guarded([&] {
+    require(engine, "engine");
+    require(slot, "slot");
+    *slot = engine->engine.allocateSlot();
+  });
+}
+
+ss_result ss_slot_free(ss_engine *engine, int32_t slot) {
+  return guarded([&] {
+    require(engine, "engine");
+    engine->engine.freeSlot(slot);
+  });
+}
+
+ss_result ss_slot_reset(ss_engine *engine, int32_t slot) {
+  return guarded([&] {
+    require(engine, "engine");
+    engine->engine.resetSlot(slot);
+  });
+}
+
+ss_result ss_decode_layer(ss_engine *engine, int32_t layer,
+                          const ss_decode_args *args) {
+  return guarded([&] {
+    require(engine, "engine");
+    requireStruct(args, "args", "ss_decode_args");
+    engine->engine.decodeLayer(layer, *args);
+  });
+}
+
+ss_result ss_end_step(ss_engine *engine, const int32_t *slots, int32_t batch) {
+  return guarded([&] {
+    require(engine, "engine");
+    if (batch < 1)
+      fail(SS_INVALID_ARGUMENT, "batch is ", batch, ", expected at least 1");
+    require(slots, "slots");
+    engine->engine.endStep({slots, size_t(batch)});
+  });
+}
+
+ss_result ss_state_densify(ss_engine *engine, int32_t layer, int32_t slot,
+                           float *out) {
+  return guarded([&] {
+    require(engine, "engine");
+    require(out, "out");
+    engine->engine.densify(layer, slot, out);
+  });
+}
+
+ss_result ss_state_ranks(const ss_engine *engine, int32_t layer, int32_t slot,
+                         int32_t *ranks) {
+  return guarded([&] {
+    require(engine, "engine");
+    require(ranks, "ranks");
+    engine->engine.ranks(layer, slot, ranks);
+  });
+}
+
+ss_result ss_state_status(const ss_engine *engine, int32_t layer, int32_t slot,
+                          int32_t *status) {
+  return guarded([&] {
+    require(engine, "engine");
+    require(status, "status");
+    engine->engine.status(layer, slot, status);
+  });
+}
+
+ss_result ss_engine_statistics(const ss_engine *engine, ss_statistics *out) {
+  return guarded([&] {
+    require(engine, "engine");
+    requireStruct(out, "out", "ss_statistics");
+    engine->engine.statistics(*out);
+  });
+}

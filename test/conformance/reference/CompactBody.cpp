@@ -1,0 +1,178 @@
+//===- CompactBody.cpp - Merge a full buffer into the components ----------===//
+
+#include "KernelBodies.h"
+
+#include "sinkstate/routines.h"
+
+#include <Eigen/QR>
+#include <Eigen/SVD>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace sinkstate::reference {
+namespace {
+
+using Matrix = Eigen::MatrixXd;
+
+bool isFinite(const Component &component) {
+  auto finite = [](double x) { return std::isfinite(x); };
+  return finite(component.weight) &&
+         std::all_of(component.v.begin(), component.v.end(), finite) &&
+         std::all_of(component.u.begin(), component.u.end(), finite);
+}
+
+/// Makes v of unit length; a zero v gets weight 0.
+void renormalize(Component &component) {
+  double squares = 0;
+  for (double x : component.v)
+    squares += x * x;
+  double length = std::sqrt(squares);
+  for (double &x : component.v)
+    x /= length == 0 ? 1 : length;
+  component.weight *= length;
+}
+
+void sortByWeight(std::vector<Component> &components) {
+  std::stable_sort(components.begin(), components.end(),
+                   [](const Component &a, const Component &b) {
+                     return a.weight > b.weight;
+                   });
+}
+
+/// The singular components of the sum of `block`, orthonormal on both sides.
+std::vector<Component> singularComponents(const LayerSpec &layer,
+                                          const std::vector<Component> &block) {
+  const Eigen::Index m = Eigen::Index(block.size());
+  Matrix u(layer.dv, m), v(layer.dk, m);
+  Eigen::VectorXd s(m);
+  for (Eigen::Index i = 0; i < m; ++i) {
+    const Component &c = block[size_t(i)];
+    u.col(i) = Eigen::Map<const Eigen::VectorXd>(c.u.data(), layer.dv);
+    v.col(i) = Eigen::Map<const Eigen::VectorXd>(c.v.data(), layer.dk);
+    s[i] = c.weight;
+  }
+  auto thinQ = [](const Matrix &a) -> Matrix {
+    return Eigen::HouseholderQR<Matrix>(a).householderQ() *
+           Matrix::Identity(a.rows(), std::min(a.rows(), a.cols()));
+  };
+  const Matrix ql = thinQ(u), qr = thinQ(v);
+  const Matrix core =
+      (ql.transpose() * u) * s.asDiagonal() * (qr.transpose() * v).transpose();
+  Eigen::JacobiSVD<Matrix> svd(core,
+                               Eigen::ComputeThinU | Eigen::ComputeThinV);
+  const Matrix left = ql * svd.matrixU(), right = qr * svd.matrixV();
+  std::vector<Component> result;
+  for (Eigen::Index i = 0; i < svd.singularValues().size(); ++i) {
+    Component c{svd.singularValues()[i], Vector(size_t(layer.dk)),
+                Vector(size_t(layer.dv))};
+    Eigen::Map<Eigen::VectorXd>(c.u.data(), layer.dv) = left.col(i);
+    Eigen::Map<Eigen::VectorXd>(c.v.data(), layer.dk) = right.col(i);
+    result.push_back(std::move(c));
+  }
+  return result;
+}
+
+/// Components that the policy keeps, of a list sorted by weight. Sets
+/// `tightened` where only maxRank dropped some.
+size_t keptCount(const LayerSpec &layer, const std::vector<Component> &sorted,
+                 const CompactPolicy &policy, bool &tightened) {
+  if (sorted.empty() || sorted[0].weight <= 0)
+    return 0;
+  double least = 0x1p-22;
+  if (layer.policyKind == "relative")
+    least = std::max(least, policy.value);
+  size_t kept = 0;
+  while (kept < sorted.size() &&
+         sorted[kept].weight >= least * sorted[0].weight)
+    ++kept;
+  if (layer.policyKind == "energy") {
+    auto square = [](double sum, const Component &c) {
+      return sum + c.weight * c.weight;
+    };
+    double total = std::accumulate(sorted.begin(), sorted.end(), 0.0, square);
+    double sum = 0;
+    size_t fewest = 0;
+    while (fewest < sorted.size() && sum < policy.value * total)
+      sum = square(sum, sorted[fewest++]);
+    kept = std::min(kept, fewest);
+  }
+  tightened = kept > size_t(policy.maxRank) && layer.policyKind != "fixed";
+  return std::min(kept, size_t(policy.maxRank));
+}
+
+/// Active components and buffered pairs, and the frozen components apart.
+struct Split {
+  std::vector<Component> block, frozen;
+};
+
+Split split(const LayerSpec &layer, const StateView &state) {
+  const Vector g = state.runningDecay();
+  Split parts;
+  parts.block = state.stored(g);
+  if (layer.channelDecay())
+    for (Component &component : parts.block)
+      renormalize(component);
+  sortByWeight(parts.block);
+  const size_t active = std::min(parts.block.size(), size_t(layer.active));
+  parts.frozen.assign(parts.block.begin() + std::ptrdiff_t(active),
+                      parts.block.end());
+  parts.block.resize(active);
+  for (Component &pair : state.buffered(g))
+    parts.block.push_back(std::move(pair));
+  return parts;
+}
+
+void store(const LayerSpec &layer, const StateView &state,
+           const std::vector<Component> &components, size_t kept) {
+  for (size_t i = 0; i < kept; ++i) {
+    const Component &component = components[i];
+    state.weight(int64_t(i)) = float(component.weight);
+    float *row = state.row(int64_t(i));
+    std::copy(component.v.begin(), component.v.end(), row);
+    std::copy(component.u.begin(), component.u.end(), row + layer.dk);
+  }
+  state.rankRef() = int32_t(kept);
+}
+
+/// What becomes of a state that is not finite: one NaN component, so that the
+/// fault stays visible in this state and in no other.
+Component notANumber(const LayerSpec &layer) {
+  return {std::numeric_limits<double>::quiet_NaN(),
+          Vector(size_t(layer.dk), 1.0), Vector(size_t(layer.dv), 1.0)};
+}
+
+} // namespace
+
+void compactProgram(const LayerSpec &layer, const StateTables &tables,
+                    int32_t index, const CompactPolicy &policy) {
+  StateView state(layer, tables, index, policy.countAhead);
+  auto [block, components] = split(layer, state);
+  const bool finite = std::all_of(block.begin(), block.end(), isFinite) &&
+                      std::all_of(components.begin(), components.end(),
+                                  isFinite);
+  if (!finite) {
+    state.statusRef() |= SS_STATUS_NOT_FINITE;
+    return store(layer, state, {notANumber(layer)}, 1);
+  }
+  if (!block.empty())
+    for (Component &component : singularComponents(layer, block))
+      components.push_back(std::move(component));
+  sortByWeight(components);
+  bool tightened = false;
+  const size_t kept = keptCount(layer, components, policy, tightened);
+  if (tightened)
+    state.statusRef() |= SS_STATUS_TIGHTENED;
+  store(layer, state, components, kept);
+}
+
+void densifyProgram(const LayerSpec &layer, const StateTables &tables,
+                    int32_t index, float *out) {
+  StateView state(layer, tables, index);
+  const Vector h = state.matrix(state.runningDecay());
+  std::copy(h.begin(), h.end(), out);
+}
+
+} // namespace sinkstate::reference

@@ -1,0 +1,72 @@
+//===- RequestDriver.h - Decodes random requests ----------------*- C++ -*-===//
+//
+// Feeds requests to an engine, step by step and layer by layer, and carries
+// the dense recurrence of each beside it. Works with any package made from the
+// same layers, whoever compiled its kernels.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SINKSTATE_REFERENCE_REQUESTDRIVER_H
+#define SINKSTATE_REFERENCE_REQUESTDRIVER_H
+
+#include "RandomRequest.h"
+
+#include "sinkstate/sinkstate.hpp"
+
+#include <memory>
+
+namespace sinkstate::reference {
+
+/// One request: its inputs and its exact states, one per layer.
+class DrivenRequest {
+public:
+  DrivenRequest(const std::vector<LayerSpec> &layers, uint64_t seed,
+                RequestStyle style = RequestStyle());
+
+  int32_t slot = -1;
+  int64_t position = 0;
+  RandomRequest &inputs(size_t layer) { return layerInputs[layer]; }
+  DenseRecurrence &exact(size_t layer) { return layerExact[layer]; }
+
+private:
+  std::vector<RandomRequest> layerInputs;
+  std::vector<DenseRecurrence> layerExact;
+};
+
+struct StepResult {
+  /// y of every layer, [batch, heads, dv].
+  std::vector<std::vector<float>> y;
+  /// Largest |y - y64| / (|H|_F |q|) of a head.
+  double worstError = 0;
+};
+
+class RequestDriver {
+public:
+  /// `withOracle`: carry the dense recurrences and measure errors.
+  RequestDriver(Engine &engine, std::vector<LayerSpec> layers,
+                bool withOracle = true);
+
+  /// One token of every request in every layer; null: a padding row.
+  StepResult step(const std::vector<DrivenRequest *> &batch);
+
+  /// Largest |H - H64|_F / |H64|_F over the heads of a layer.
+  double stateError(DrivenRequest &request, size_t layer);
+
+  const LayerWeights &weights(size_t layer) const {
+    return layerWeights[layer];
+  }
+
+private:
+  void decode(size_t layer, const std::vector<DrivenRequest *> &batch,
+              StepResult &result);
+  double headError(size_t layer, DrivenRequest &request,
+                   const TokenValues &token, const float *y);
+
+  Engine &engine;
+  std::vector<LayerSpec> layers;
+  std::vector<LayerWeights> layerWeights;
+  bool withOracle;
+};
+
+} // namespace sinkstate::reference
+
+#endif
