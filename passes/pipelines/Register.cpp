@@ -4,6 +4,7 @@
 
 #include "dialect/ss/SS.h"
 #include "dialect/ssk/SSKDialect.h"
+#include "passes/pipelines/Pipelines.h"
 #include "passes/ss-to-ssk/Passes.h"
 #include "passes/ss/Passes.h"
 
@@ -25,4 +26,5 @@ void sinkstate::registerPasses() {
   mlir::registerTransformsPasses(); // canonicalize, cse, symbol-dce, ...
   registerSinkStateSSToSSKPasses();
   ss::registerSSPasses();
+  registerPipelines();
 }

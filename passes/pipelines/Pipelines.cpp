@@ -1,0 +1,48 @@
+//===- Pipelines.cpp - The named pipelines --------------------------------===//
+//
+// Part of the SinkState project.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/pipelines/Pipelines.h"
+
+#include "passes/ss-to-ssk/Passes.h"
+#include "passes/ss/Passes.h"
+
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+namespace sinkstate {
+
+void buildGraphPipeline(OpPassManager &passes) {
+  passes.addPass(ss::createSSExpandLayers());
+  passes.addNestedPass<ss::ModelOp>(ss::createSSScheduleCompaction());
+  passes.addPass(ss::createSSFuseDecode());
+  passes.addPass(ss::createSSFuseCompaction());
+  passes.addPass(ss::createSSSpecialize());
+}
+
+void buildKernelPipeline(OpPassManager &passes,
+                         const PipelineOptions &options) {
+  buildGraphPipeline(passes);
+  ConvertSSToSSKPassOptions conversion;
+  conversion.rowsInFlight = options.rowsInFlight;
+  conversion.programsPerBlock = options.programsPerBlock;
+  passes.addPass(createConvertSSToSSKPass(conversion));
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createCSEPass());
+}
+
+void registerPipelines() {
+  PassPipelineRegistration<>(
+      "ss-graph-pipeline",
+      "from a model's graph to fused functions, equal layers sharing theirs",
+      buildGraphPipeline);
+  PassPipelineRegistration<PipelineOptions>(
+      "ss-pipeline",
+      "from a model's graph to kernels that both back ends take",
+      buildKernelPipeline);
+}
+
+} // namespace sinkstate

@@ -1,0 +1,43 @@
+//===- Pipelines.h - The named pipelines ------------------------*- C++ -*-===//
+//
+// Part of the SinkState project.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SINKSTATE_PASSES_PIPELINES_PIPELINES_H
+#define SINKSTATE_PASSES_PIPELINES_PIPELINES_H
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
+
+namespace sinkstate {
+
+/// What a target asks of the kernels made for it. The mathematics and the
+/// number of kernels are the same for all.
+struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
+  Option<int64_t> rowsInFlight{
+      *this, "rows-in-flight",
+      llvm::cl::desc("rows of a state that a decode kernel loads together: 4 "
+                     "hide the latency of a GPU's memory, 1 or 2 fit the "
+                     "registers of a CPU"),
+      llvm::cl::init(4)};
+  Option<int64_t> programsPerBlock{
+      *this, "programs-per-block",
+      llvm::cl::desc("programs (warps) of a block on a GPU"),
+      llvm::cl::init(4)};
+};
+
+/// `ss-graph-pipeline`: from a model's graph to fused functions, equal layers
+/// sharing theirs. ss-expand-layers, ss-schedule-compaction, ss-fuse-decode,
+/// ss-fuse-compaction, ss-specialize.
+void buildGraphPipeline(mlir::OpPassManager &passes);
+
+/// `ss-pipeline`: from a model's graph to kernels that both back ends take. The
+/// graph pipeline, convert-ss-to-ssk, canonicalize, cse.
+void buildKernelPipeline(mlir::OpPassManager &passes,
+                         const PipelineOptions &options);
+
+void registerPipelines();
+
+} // namespace sinkstate
+
+#endif // SINKSTATE_PASSES_PIPELINES_PIPELINES_H
