@@ -4,8 +4,8 @@
 
 // Equal layers share their kernels: three for the two gdn layers, three for the
 // mamba2 layer, one for the dense layer.
-// CHECK: ss.layer @layer0 {{.*}} kernels = {compact = @[[COMPACT:.*]], decode = @[[DECODE:.*]], densify = @[[DENSIFY:[a-z0-9_]*]]}
-// CHECK: ss.layer @layer2 {{.*}} kernels = {compact = @[[COMPACT]], decode = @[[DECODE]], densify = @[[DENSIFY]]}
+// CHECK: ss.layer @layer0 {{.*}}kernels = {compact = @[[COMPACT:[a-z0-9_]*]], decode = @[[DECODE:[a-z0-9_]*]], densify = @[[DENSIFY:[a-z0-9_]*]]}
+// CHECK: ss.layer @layer2 {{.*}}kernels = {compact = @[[COMPACT]], decode = @[[DECODE]], densify = @[[DENSIFY]]}
 // CHECK: ss.schedule
 // CHECK-COUNT-7: ssk.kernel @
 // CHECK-NOT: ssk.kernel @
