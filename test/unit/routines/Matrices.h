@@ -4,6 +4,7 @@
 
 #include <Eigen/Dense>
 
+#include <cstring>
 #include <random>
 
 namespace sinkstate::test {
