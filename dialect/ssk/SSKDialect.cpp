@@ -39,9 +39,17 @@ LogicalResult SSKDialect::verifyRegionArgAttribute(Operation *op,
              << ", expected no value";
     return success();
   }
+  if (attribute.getName() == kDivisibleByAttr) {
+    auto divisor = dyn_cast<IntegerAttr>(attribute.getValue());
+    if (!divisor || !divisor.getType().isSignlessInteger(64) || divisor.getInt() < 1)
+      return op->emitOpError("argument ")
+             << argIndex << ": 'ssk.divisible_by' is " << attribute.getValue()
+             << ", expected a positive number of type i64";
+    return success();
+  }
   return op->emitOpError("argument ")
          << argIndex << ": unknown attribute '" << attribute.getName().getValue()
-         << "', expected 'ssk.name' or 'ssk.may_alias'";
+         << "', expected 'ssk.name', 'ssk.may_alias' or 'ssk.divisible_by'";
 }
 
 ArrayRef<Routine> sinkstate::ssk::getRoutines() {

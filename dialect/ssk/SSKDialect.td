@@ -51,6 +51,9 @@ def SSK_Dialect : Dialect {
     /// Argument attribute (unit): may be the same memory as another argument
     /// that has it. All other arguments do not alias.
     static constexpr ::llvm::StringLiteral kMayAliasAttr = "ssk.may_alias";
+    /// Argument attribute (integer) of an i32 or i64: a positive number that
+    /// divides it, a promise of the caller that allows wide accesses.
+    static constexpr ::llvm::StringLiteral kDivisibleByAttr = "ssk.divisible_by";
 
     void registerTypes();
     void registerOps();

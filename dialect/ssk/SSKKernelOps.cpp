@@ -78,6 +78,10 @@ LogicalResult KernelOp::verify() {
       return emitOpError("argument ")
              << index << " has 'ssk.may_alias' and type " << type
              << ", expected !ssk.global";
+    if (getArgAttr(index, SSKDialect::kDivisibleByAttr) && !isa<IntegerType>(type))
+      return emitOpError("argument ")
+             << index << " has 'ssk.divisible_by' and type " << type
+             << ", expected i32 or i64";
   }
   return success();
 }

@@ -7,6 +7,7 @@
 
 #include "passes/ss-to-ssk/Passes.h"
 #include "passes/ss/Passes.h"
+#include "passes/ssk/Passes.h"
 
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
@@ -32,6 +33,7 @@ void buildKernelPipeline(OpPassManager &passes,
   passes.addPass(createConvertSSToSSKPass(conversion));
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
+  passes.addNestedPass<ssk::KernelOp>(ssk::createSSKPreparePass());
 }
 
 void registerPipelines() {

@@ -32,7 +32,7 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
 void buildGraphPipeline(mlir::OpPassManager &passes);
 
 /// `ss-pipeline`: from a model's graph to kernels that both back ends take. The
-/// graph pipeline, convert-ss-to-ssk, canonicalize, cse.
+/// graph pipeline, convert-ss-to-ssk, canonicalize, cse, ssk-prepare.
 void buildKernelPipeline(mlir::OpPassManager &passes,
                          const PipelineOptions &options);
 

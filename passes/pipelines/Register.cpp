@@ -7,6 +7,7 @@
 #include "passes/pipelines/Pipelines.h"
 #include "passes/ss-to-ssk/Passes.h"
 #include "passes/ss/Passes.h"
+#include "passes/ssk/Passes.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -26,5 +27,6 @@ void sinkstate::registerPasses() {
   mlir::registerTransformsPasses(); // canonicalize, cse, symbol-dce, ...
   registerSinkStateSSToSSKPasses();
   ss::registerSSPasses();
+  ssk::registerSSKPasses();
   registerPipelines();
 }

@@ -129,6 +129,7 @@ struct ConvertSSToSSK final
                               programsPerBlock);
     if (roleName.getValue() == "densify")
       allowOverlap(kernel); // a dense state is folded in place
+    promiseAlignment(kernel, shape);
     Block *body = &kernel.getBody().front();
     builder.setInsertionPointToEnd(body);
     if (body->mightHaveTerminator())
@@ -144,6 +145,17 @@ struct ConvertSSToSSK final
     ++kernels;
     scratchBytes = std::max<int64_t>(scratchBytes, bytesOfScratch(kernel));
     return success();
+  }
+
+  /// Vectors of a token start at multiples of 4 elements (docs/interfaces.md).
+  static void promiseAlignment(ssk::KernelOp kernel, const LayerShape &shape) {
+    Builder builder(kernel.getContext());
+    SmallVector<StringRef> names = {"q_stride", "k_stride", "v_stride", "y_stride"};
+    if (shape.channelDecay)
+      names.push_back("gate_stride");
+    for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i)
+      if (llvm::is_contained(names, kernel.getArgumentName(i)))
+        kernel.setArgAttr(i, ssk::SSKDialect::kDivisibleByAttr, builder.getI64IntegerAttr(4));
   }
 
   static void allowOverlap(ssk::KernelOp kernel) {

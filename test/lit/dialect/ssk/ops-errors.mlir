@@ -57,7 +57,17 @@ ssk.kernel @identifier(%n: i32 {ssk.name = "2n"}) { ssk.return }
 
 // -----
 
-// expected-error@+1 {{argument 0: unknown attribute 'ssk.size', expected 'ssk.name' or 'ssk.may_alias'}}
+// expected-error@+1 {{argument 0: 'ssk.divisible_by' is 0 : i64, expected a positive number of type i64}}
+ssk.kernel @divisor(%n: i64 {ssk.name = "n", ssk.divisible_by = 0 : i64}) { ssk.return }
+
+// -----
+
+// expected-error@+1 {{argument 0 has 'ssk.divisible_by' and type 'f32', expected i32 or i64}}
+ssk.kernel @divisor(%x: f32 {ssk.name = "x", ssk.divisible_by = 4 : i64}) { ssk.return }
+
+// -----
+
+// expected-error@+1 {{argument 0: unknown attribute 'ssk.size', expected 'ssk.name', 'ssk.may_alias' or 'ssk.divisible_by'}}
 ssk.kernel @unknown(%n: i32 {ssk.name = "n", ssk.size = 3 : i64}) { ssk.return }
 
 // -----

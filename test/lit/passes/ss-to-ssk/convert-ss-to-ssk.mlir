@@ -4,7 +4,7 @@
 // and a masked rest; the new pair is applied without reading anything again.
 // CHECK-LABEL: ssk.kernel @gdn_factored_decode
 // CHECK-SAME: {ssk.name = "rows"}
-// CHECK-SAME: {ssk.name = "y_stride"}
+// CHECK-SAME: {ssk.divisible_by = 4 : i64, ssk.name = "y_stride"}
 // CHECK-SAME: role = "decode"
 // CHECK: %[[SLOT:.*]] = ssk.read %{{.*}} : !ssk.global<i32>
 // CHECK: %[[PAD:.*]] = arith.cmpi slt, %[[SLOT]]

@@ -1,0 +1,116 @@
+//===- CheckPrintable.cpp - What the CUDA printer accepts -----------------===//
+
+#include "codegen/common/CppExpr.h"
+#include "codegen/cuda/CudaPrinter.h"
+#include "codegen/cuda/CudaTypes.h"
+#include "passes/ssk/LaneLayout.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace sinkstate;
+
+/// Shared memory that any supported GPU gives one block.
+static constexpr int64_t kMaxSharedBytes = 99 * 1024;
+static constexpr int64_t kMaxThreads = 1024;
+
+static bool isComputable(Type type) {
+  return type.isF32() || type.isF64() || type.isInteger(32) || type.isInteger(64);
+}
+
+/// Elements that one access of the tile may cover at most.
+static int64_t getMaxVector(ssk::TileType tile) {
+  int64_t last = tile.getRank() - 1;
+  int64_t extent = tile.getShape()[last];
+  return tile.getLanes() == last ? ssk::getLaneWidth(extent) : extent;
+}
+
+static LogicalResult checkVector(Operation *op, ssk::TileType tile,
+                                 std::optional<int64_t> vector) {
+  int64_t count = vector.value_or(1);
+  int64_t max = getMaxVector(tile);
+  if (max % count != 0)
+    return op->emitOpError("has vector ")
+           << count << ", expected a divisor of " << max
+           << ", the consecutive elements that a lane holds of " << tile;
+  if (count * cuda::getElementBytes(tile.getElementType()) > 16)
+    return op->emitOpError("has vector ")
+           << count << " of " << tile.getElementType() << ", expected at most 16 bytes";
+  return success();
+}
+
+static LogicalResult checkComputes(Operation *op, Type element) {
+  if (isComputable(element))
+    return success();
+  return op->emitOpError("computes in ")
+         << element << ", expected f32, f64, i32 or i64: widen with ssk.map";
+}
+
+static LogicalResult checkLoop(scf::ForOp loop) {
+  llvm::APInt step;
+  if (!matchPattern(loop.getStep(), m_ConstantInt(&step)) || !step.isStrictlyPositive())
+    return loop.emitOpError("has a step that is no positive constant, expected one");
+  return success();
+}
+
+/// Values that cross control flow become variables: scalars or tiles.
+static LogicalResult checkCarriedTypes(Operation *op) {
+  for (Type type : op->getResultTypes())
+    if (!isa<ssk::TileType>(type) && codegen::getCppScalarType(type).empty())
+      return op->emitOpError("has a result of type ")
+             << type << ", expected a scalar or a tile";
+  return success();
+}
+
+static LogicalResult checkOp(Operation *op) {
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case<ssk::LoadOp>([&](ssk::LoadOp load) {
+        return checkVector(op, load.getResult().getType(), load.getVector());
+      })
+      .Case<ssk::StoreOp>([&](ssk::StoreOp store) {
+        return checkVector(op, store.getValue().getType(), store.getVector());
+      })
+      .Case<ssk::ReduceOp>([&](ssk::ReduceOp reduce) {
+        return checkComputes(op, reduce.getInput().getType().getElementType());
+      })
+      .Case<ssk::DotOp>([&](ssk::DotOp dot) {
+        return checkComputes(op, dot.getLhs().getType().getElementType());
+      })
+      .Case<ssk::AccumulateOp>([&](ssk::AccumulateOp accumulate) {
+        return checkComputes(op, accumulate.getResult().getType().getElementType());
+      })
+      .Case<scf::ForOp>([&](scf::ForOp loop) {
+        return failed(checkLoop(loop)) ? failure() : checkCarriedTypes(op);
+      })
+      .Case<scf::IfOp>([&](auto) { return checkCarriedTypes(op); })
+      .Case<ssk::KernelOp, ssk::ReturnOp, ssk::ProgramIdOp, ssk::AllocOp, ssk::FillOp,
+            ssk::ReadOp, ssk::WriteOp, ssk::SplatOp, ssk::MapOp, ssk::YieldOp,
+            ssk::MatmulOp, ssk::TopKOp, ssk::CallOp, ssk::SyncOp, scf::YieldOp>(
+          [](auto) { return success(); })
+      .Default([](Operation *other) -> LogicalResult {
+        if (codegen::isCppScalarOp(other))
+          return success();
+        return other->emitOpError("cannot be printed as CUDA C++, expected an "
+                                  "operation of ssk, scf.for, scf.if, or scalar "
+                                  "arithmetic on f32, f64, i32, i64, index or i1");
+      });
+}
+
+LogicalResult cuda::checkCudaPrintable(ssk::KernelOp kernel) {
+  int64_t perBlock = kernel.getProgramsPerBlock();
+  if (perBlock * ssk::kWarpSize > kMaxThreads)
+    return kernel.emitOpError("has programs_per_block = ")
+           << perBlock << ", expected at most " << kMaxThreads / ssk::kWarpSize;
+  CudaKernelInfo info = getCudaKernelInfo(kernel);
+  if (info.sharedBytes > kMaxSharedBytes)
+    return kernel.emitOpError("needs ")
+           << info.sharedBytes << " bytes of shared memory a block (" << perBlock
+           << " programs), expected at most " << kMaxSharedBytes
+           << ": lower programs_per_block";
+  bool failedAny = false;
+  kernel.getBody().walk<WalkOrder::PreOrder>(
+      [&](Operation *op) { failedAny |= failed(checkOp(op)); });
+  return failure(failedAny);
+}

@@ -1,0 +1,162 @@
+//===- CudaComputeOps.cpp - Arithmetic on tiles and scratch ---------------===//
+
+#include "codegen/cuda/CudaTypes.h"
+#include "codegen/cuda/KernelPrinter.h"
+
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace sinkstate;
+using namespace sinkstate::codegen;
+using namespace sinkstate::cuda;
+
+/// A function that fills a tile, or returns a scalar.
+void KernelPrinter::printTileCall(Value result, StringRef function, StringRef arguments) {
+  if (!isa<ssk::TileType>(result.getType()))
+    return assignScalar(result, (function + "(" + arguments + ")").str());
+  declareTile(result);
+  out.line(function + "(" + getName(result) + ", " + arguments + ");");
+}
+
+static bool isZero(Value value) {
+  return matchPattern(value, m_PosZeroFloat()) || matchPattern(value, m_Zero());
+}
+
+void KernelPrinter::printSplat(ssk::SplatOp splat) {
+  Value result = splat.getResult();
+  if (isZero(splat.getValue()) && plan.isDeclaredBy(result))
+    return declareTile(result, " = {}");
+  printTileCall(result, "ss::splat", getText(splat.getValue()));
+}
+
+/// Loop variables of the dimensions of a tile: r for rows, e for elements.
+static SmallVector<StringRef> getLoopNames(ssk::TileType type) {
+  if (type.getRank() == 1)
+    return {"e"};
+  return {"r", "e"};
+}
+
+void KernelPrinter::printMap(ssk::MapOp map) {
+  Value result = map.getResult();
+  auto type = cast<ssk::TileType>(result.getType());
+  SmallVector<StringRef> loops = getLoopNames(type);
+  for (auto [i, input] : llvm::enumerate(map.getInputs())) {
+    std::string element = getName(input).str();
+    for (int64_t dim : map.getInputDims(i))
+      element += "[" + loops[dim].str() + "]";
+    elements[map.getBody().getArgument(i)] = element;
+  }
+  declareTile(result);
+  SmallVector<int64_t> shape = getRegisterShape(type);
+  for (auto [loop, extent] : llvm::zip(loops, shape)) {
+    out.directive("#pragma unroll");
+    out.line("for (int " + loop + " = 0; " + loop + " < " + Twine(extent) + "; ++" + loop + ")");
+    out.indent();
+  }
+  printMapBody(map, loops);
+  for (size_t i = 0; i < loops.size(); ++i)
+    out.outdent();
+}
+
+/// One assignment, or a block if parts of the expression have names.
+void KernelPrinter::printMapBody(ssk::MapOp map, ArrayRef<StringRef> loops) {
+  std::string target = getName(map.getResult()).str();
+  for (StringRef loop : loops)
+    target += "[" + loop.str() + "]";
+  auto printAssignment = [&] { out.line(target + " = " + getText(map.getYielded()) + ";"); };
+  Block &body = map.getBody().front();
+  bool hasStatements = llvm::any_of(body.without_terminator(), [&](Operation &op) {
+    return !forming.isInlined(&op);
+  });
+  if (!hasStatements)
+    return printAssignment();
+  out.outdent();
+  out.open("");
+  for (Operation &op : body.without_terminator())
+    if (!forming.isInlined(&op))
+      printScalar(op.getResult(0));
+  printAssignment();
+  out.close();
+  out.indent();
+}
+
+static StringRef getReducer(ssk::ReduceKind kind) {
+  switch (kind) {
+  case ssk::ReduceKind::Add:
+    return "ss::Add";
+  case ssk::ReduceKind::Max:
+    return "ss::Max";
+  case ssk::ReduceKind::Min:
+    return "ss::Min";
+  }
+  llvm_unreachable("all kinds are listed");
+}
+
+void KernelPrinter::printReduce(ssk::ReduceOp reduce) {
+  auto type = cast<ssk::TileType>(reduce.getInput().getType());
+  int64_t axis = reduce.getAxis();
+  std::string reducer = getReducer(reduce.getKind()).str();
+  std::string function;
+  if (axis == type.getLanes())
+    function = (axis == 0 && type.getRank() == 2 ? "ss::reduce_lanes_of_columns<"
+                                                 : "ss::reduce_lanes<") +
+               reducer + ", " + std::to_string(type.getShape()[axis]) + ">";
+  else if (type.getRank() == 1)
+    function = "ss::reduce<" + reducer + ">";
+  else
+    function = (axis == 0 ? "ss::reduce_first<" : "ss::reduce_second<") + reducer + ">";
+  printTileCall(reduce.getResult(), function, getName(reduce.getInput()));
+}
+
+void KernelPrinter::printDot(ssk::DotOp dot) {
+  auto type = cast<ssk::TileType>(dot.getRhs().getType());
+  printTileCall(dot.getResult(), "ss::dot<" + std::to_string(type.getShape()[0]) + ">",
+                (getName(dot.getLhs()) + ", " + getName(dot.getRhs())).str());
+}
+
+void KernelPrinter::printAccumulate(ssk::AccumulateOp accumulate) {
+  Value result = accumulate.getResult();
+  if (!plan.isShared(result, accumulate.getAcc())) {
+    declareTile(result);
+    out.line("ss::assign(" + getName(result) + ", " + getName(accumulate.getAcc()) + ");");
+  }
+  out.line("ss::accumulate(" + getName(result) + ", " + getName(accumulate.getCoef()) + ", " +
+           getName(accumulate.getRows()) + ");");
+}
+
+void KernelPrinter::printMatmul(ssk::MatmulOp matmul) {
+  auto flag = [](bool value) { return value ? "true" : "false"; };
+  std::string transposes;
+  if (matmul.getTransposeA() || matmul.getTransposeB())
+    transposes = std::string("<") + flag(matmul.getTransposeA()) + ", " +
+                 flag(matmul.getTransposeB()) + ">";
+  else
+    transposes = "<false, false>";
+  out.line("ss::matmul" + transposes + "(" + getText(matmul.getOutput()) + ", " +
+           getText(matmul.getLhs()) + ", " + getText(matmul.getRhs()) + ");");
+}
+
+/// `ss::core_svd<16>(m, &scratch.core[0][0], ...)`: the template argument is the
+/// leading dimension of the first matrix.
+void KernelPrinter::printCall(ssk::CallOp call) {
+  std::string arguments;
+  int64_t leading = 0;
+  for (Value argument : call.getArgs()) {
+    if (!arguments.empty())
+      arguments += ", ";
+    auto shared = dyn_cast<ssk::SharedType>(argument.getType());
+    if (!shared) {
+      arguments += getText(argument);
+      continue;
+    }
+    if (leading == 0)
+      leading = shared.getShape().back();
+    arguments += shared.getRank() == 2 ? "&" + getText(argument) + "[0][0]" : getText(argument);
+  }
+  StringRef callee = call.getCallee();
+  callee.consume_front("ss_");
+  std::string function = "ss::" + callee.str() + "<" + std::to_string(leading) + ">";
+  if (call.getStatus().use_empty())
+    return out.line(function + "(" + arguments + ");");
+  assignScalar(call.getStatus(), function + "(" + arguments + ")");
+}

@@ -1,0 +1,73 @@
+//===- CudaScalars.cpp - Scalars of a kernel ------------------------------===//
+
+#include "codegen/cuda/KernelPrinter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace sinkstate;
+using namespace sinkstate::codegen;
+using namespace sinkstate::cuda;
+
+CppExpr KernelPrinter::getExpr(Value value) const {
+  if (auto it = elements.find(value); it != elements.end())
+    return {it->second};
+  Operation *def = value.getDefiningOp();
+  if (!def || !forming.isInlined(def)) {
+    const std::string &name = plan.lookup(value).name;
+    return {isa_and_nonnull<ssk::AllocOp>(def) ? "scratch." + name : name};
+  }
+  if (auto read = dyn_cast<ssk::ReadOp>(def))
+    return {getElement(read.getMemory(), read.getIndices())};
+  SmallVector<CppExpr> operands;
+  for (Value operand : def->getOperands())
+    operands.push_back(getExpr(operand));
+  return getCppExpr(def, operands);
+}
+
+/// The text of the opposite of a condition.
+std::string KernelPrinter::getNegation(Value condition) const {
+  Operation *def = condition.getDefiningOp();
+  if (auto compare = dyn_cast_or_null<arith::CmpIOp>(def); compare && forming.isInlined(def))
+    return getNegatedComparison(compare, getExpr(compare.getLhs()), getExpr(compare.getRhs())).text;
+  return "!" + parenthesize(getExpr(condition), Precedence::Unary);
+}
+
+/// `[i][j]`.
+std::string KernelPrinter::getSubscripts(ValueRange indices) const {
+  std::string text;
+  for (Value index : indices)
+    text += "[" + getText(index) + "]";
+  return text;
+}
+
+/// One element of a global (`rows[i]`) or of scratch (`scratch.gram[i][j]`).
+std::string KernelPrinter::getElement(Value memory, ValueRange indices) const {
+  return getText(memory) + getSubscripts(indices);
+}
+
+/// Gives the variable of `result` a value: as its declaration, or as an assignment.
+void KernelPrinter::assignScalar(Value result, StringRef text) {
+  const Variable &variable = plan.lookup(result);
+  StringRef type = getCppScalarType(result.getType());
+  if (!plan.isDeclaredBy(result))
+    return out.line(variable.name + " = " + text + ";");
+  StringRef qualifier = variable.isMutable                          ? ""
+                        : result.getDefiningOp<arith::ConstantOp>() ? "constexpr "
+                                                                    : "const ";
+  out.line(qualifier + type + " " + variable.name + " = " + text + ";");
+}
+
+/// The operation of `result` as a statement of its own.
+void KernelPrinter::printScalar(Value result) {
+  Operation *op = result.getDefiningOp();
+  if (auto read = dyn_cast<ssk::ReadOp>(op))
+    return assignScalar(result, getElement(read.getMemory(), read.getIndices()));
+  SmallVector<CppExpr> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(getExpr(operand));
+  CppExpr whole = getCppExpr(op, operands);
+  if (op->getNumOperands() == 1 && plan.isDeclaredBy(result))
+    whole = getImplicitlyConverted(op, whole, operands[0]);
+  assignScalar(result, whole.text);
+}

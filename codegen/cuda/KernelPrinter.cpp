@@ -1,0 +1,382 @@
+//===- KernelPrinter.cpp - The frame of a kernel and its statements -------===//
+
+#include "codegen/cuda/KernelPrinter.h"
+#include "codegen/common/LocationText.h"
+#include "codegen/cuda/CudaTypes.h"
+#include "passes/ssk/LaneLayout.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace sinkstate;
+using namespace sinkstate::codegen;
+using namespace sinkstate::cuda;
+
+/// What a kernel is for, in words: printed in its banner.
+static constexpr StringLiteral kCommentAttr = "ssk.comment";
+/// Unit attribute of a loop that is printed with `#pragma unroll`.
+static constexpr StringLiteral kUnrollAttr = "ssk.unroll";
+
+KernelPrinter::KernelPrinter(ssk::KernelOp kernel, const CudaPrintOptions &options)
+    : kernel(kernel), options(options), forming(kernel),
+      plan(kernel, forming, getReservedNames()) {}
+
+std::string KernelPrinter::print() {
+  printBanner();
+  printScratch();
+  printSignature();
+  printPrologue();
+  printBlock(kernel.getBody().front(), /*isTail=*/true);
+  out.close();
+  return out.take();
+}
+
+//===----------------------------------------------------------------------===//
+// Signature and frame
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Access {
+  bool reads = false, writes = false;
+};
+} // namespace
+
+static Access getAccess(Value memory) {
+  Access access;
+  for (Operation *user : memory.getUsers()) {
+    auto effects = cast<MemoryEffectOpInterface>(user);
+    SmallVector<MemoryEffects::EffectInstance> found;
+    effects.getEffectsOnValue(memory, found);
+    for (const MemoryEffects::EffectInstance &effect : found) {
+      access.reads |= isa<MemoryEffects::Read>(effect.getEffect());
+      access.writes |= isa<MemoryEffects::Write>(effect.getEffect());
+    }
+  }
+  return access;
+}
+
+void KernelPrinter::printBanner() {
+  std::string title = kernel.getName().str();
+  if (kernel.getRole())
+    title += ": " + kernel.getRole()->str();
+  out.comment(title);
+  if (auto comment = kernel->getAttrOfType<StringAttr>(kCommentAttr))
+    out.comment(comment.getValue());
+  out.comment("");
+  CudaKernelInfo info = getCudaKernelInfo(kernel);
+  std::string frame = "One warp a program, " + std::to_string(info.programsPerBlock) +
+                      " programs a block";
+  if (info.sharedBytes)
+    frame += ", " + std::to_string(info.sharedBytes) +
+             (info.isSharedDynamic ? " bytes of dynamic shared memory"
+                                   : " bytes of shared memory");
+  out.comment(frame + ".");
+  SmallVector<StringRef> read, written;
+  for (BlockArgument argument : kernel.getBody().getArguments()) {
+    if (!isa<ssk::GlobalType>(argument.getType()))
+      continue;
+    Access access = getAccess(argument);
+    if (access.reads)
+      read.push_back(getName(argument));
+    if (access.writes)
+      written.push_back(getName(argument));
+  }
+  if (!read.empty())
+    out.comment("reads " + llvm::join(read, ", "));
+  if (!written.empty())
+    out.comment("writes " + llvm::join(written, ", "));
+}
+
+/// Scratch is a structure, one for each program of the block.
+void KernelPrinter::printScratch() {
+  auto allocs = kernel.getBody().getOps<ssk::AllocOp>();
+  if (allocs.empty())
+    return;
+  out.blank();
+  out.comment("What one program keeps in shared memory.");
+  out.open("struct Scratch_" + kernel.getName());
+  for (ssk::AllocOp alloc : allocs) {
+    auto type = cast<ssk::SharedType>(alloc.getType());
+    out.line("alignas(16) " + getCppScalarType(type.getElementType()) + " " +
+             getName(alloc.getResult()) + getExtents(type.getShape()) + ";");
+  }
+  out.close("};");
+  out.blank();
+}
+
+void KernelPrinter::printSignature() {
+  out.line("extern \"C\" __global__ void __launch_bounds__(" +
+           Twine(kernel.getProgramsPerBlock() * ssk::kWarpSize) + ")");
+  out.line(kernel.getName() + "(");
+  out.indent();
+  out.indent();
+  for (BlockArgument argument : kernel.getBody().getArguments()) {
+    std::string declaration;
+    if (auto global = dyn_cast<ssk::GlobalType>(argument.getType())) {
+      declaration = (getAccess(argument).writes ? "" : "const ") +
+                    getCppScalarType(global.getElementType()).str() + " *" +
+                    (kernel.mayAlias(argument.getArgNumber()) ? "" : "__restrict__ ");
+    } else {
+      declaration = getCppScalarType(argument.getType()).str() + " ";
+    }
+    out.line(declaration + getName(argument) + ",");
+  }
+  out.line("int64_t programs) {");
+  out.outdent();
+}
+
+/// The program's number; the whole warp leaves if there is no such program.
+void KernelPrinter::printPrologue() {
+  Twine perBlock(kernel.getProgramsPerBlock());
+  out.line("const int64_t program = int64_t(blockIdx.x) * " + perBlock + " + (threadIdx.x >> 5);");
+  out.line("if (program >= programs)");
+  out.line("  return;");
+  if (!kernel.getBody().getOps<ssk::AllocOp>().empty()) {
+    std::string type = (kernel.getName() + "_scratch").str();
+    if (getCudaKernelInfo(kernel).isSharedDynamic) {
+      out.line("extern __shared__ __align__(16) unsigned char shared_memory[];");
+      out.line(type + " &scratch = reinterpret_cast<" + type +
+               " *>(shared_memory)[threadIdx.x >> 5];");
+    } else {
+      out.line("__shared__ " + type + " scratch_of_programs[" + perBlock + "];");
+      out.line(type + " &scratch = scratch_of_programs[threadIdx.x >> 5];");
+    }
+  }
+  WalkResult writes = kernel.walk([](ssk::WriteOp) { return WalkResult::interrupt(); });
+  if (writes.wasInterrupted())
+    out.line("const int lane = ss::lane_id();");
+  out.blank();
+}
+
+//===----------------------------------------------------------------------===//
+// Statements
+//===----------------------------------------------------------------------===//
+
+/// `isTail`: nothing follows the block but the end of the kernel.
+void KernelPrinter::printBlock(Block &block, bool isTail) {
+  for (Operation &op : block.without_terminator()) {
+    if (forming.isInlined(&op) || isa<ssk::ProgramIdOp, ssk::AllocOp>(op))
+      continue;
+    // The first of a group of writes prints them all.
+    if (isa<ssk::WriteOp>(op) && isa_and_nonnull<ssk::WriteOp>(getPreviousStatement(&op)))
+      continue;
+    printNote(op);
+    bool isLast = isTail && op.getNextNode() == block.getTerminator();
+    if (auto branch = dyn_cast<scf::IfOp>(op); branch && isLast)
+      printTailBranch(branch);
+    else
+      printStatement(op);
+  }
+}
+
+Operation *KernelPrinter::getPreviousStatement(Operation *op) const {
+  op = op->getPrevNode();
+  while (op && forming.isInlined(op))
+    op = op->getPrevNode();
+  return op;
+}
+
+/// The note on a group of operations stands once, above the first of them.
+void KernelPrinter::printNote(Operation &op) {
+  StringRef note = getNote(op.getLoc());
+  if (!note.empty() && note != lastNote) {
+    out.blank();
+    out.comment(note);
+    lastNote = note;
+  }
+  if (!options.lineDirectives)
+    return;
+  if (FileLineColLoc place = getFilePlace(op.getLoc()))
+    out.directive("#line " + Twine(place.getLine()) + " \"" + place.getFilename().getValue() +
+                  "\"");
+}
+
+void KernelPrinter::printStatement(Operation &op) {
+  llvm::TypeSwitch<Operation *>(&op)
+      .Case<ssk::LoadOp>([&](auto typed) { printLoad(typed); })
+      .Case<ssk::StoreOp>([&](auto typed) { printStore(typed); })
+      .Case<ssk::WriteOp>([&](auto typed) { printWrites(typed); })
+      .Case<ssk::SplatOp>([&](auto typed) { printSplat(typed); })
+      .Case<ssk::MapOp>([&](auto typed) { printMap(typed); })
+      .Case<ssk::ReduceOp>([&](auto typed) { printReduce(typed); })
+      .Case<ssk::DotOp>([&](auto typed) { printDot(typed); })
+      .Case<ssk::AccumulateOp>([&](auto typed) { printAccumulate(typed); })
+      .Case<ssk::MatmulOp>([&](auto typed) { printMatmul(typed); })
+      .Case<ssk::CallOp>([&](auto typed) { printCall(typed); })
+      .Case<ssk::SyncOp>([&](auto) { out.line("__syncwarp();"); })
+      .Case<ssk::FillOp>([&](ssk::FillOp fill) {
+        out.line("ss::fill(" + getText(fill.getMemory()) + ", " + getText(fill.getValue()) + ");");
+      })
+      .Case<ssk::TopKOp>([&](ssk::TopKOp top) {
+        out.line("ss::top_k(" + getText(top.getIndices()) + ", " + getText(top.getValues()) +
+                 ", " + getText(top.getCount()) + ");");
+      })
+      .Case<scf::ForOp>([&](auto typed) { printFor(typed); })
+      .Case<scf::IfOp>([&](auto typed) { printIf(typed); })
+      .Default([&](Operation *scalar) { printScalar(scalar->getResult(0)); });
+}
+
+/// Declares what an iteration argument needs and gives it its first value.
+void KernelPrinter::declareCarried(Value target, Value init) {
+  if (plan.isShared(target, init))
+    return;
+  if (!isa<ssk::TileType>(target.getType()))
+    return assignScalar(target, getText(init));
+  declareTile(target);
+  out.line("ss::assign(" + getName(target) + ", " + getName(init) + ");");
+}
+
+void KernelPrinter::printFor(scf::ForOp loop) {
+  for (auto [argument, init] : llvm::zip(loop.getRegionIterArgs(), loop.getInitArgs()))
+    declareCarried(argument, init);
+  if (loop->hasAttr(kUnrollAttr))
+    out.directive("#pragma unroll");
+  Value counter = loop.getInductionVar();
+  StringRef name = getName(counter);
+  std::string type = getCppScalarType(counter.getType()).str();
+  std::string step = getText(loop.getStep());
+  out.open("for (" + type + " " + name + " = " + getText(loop.getLowerBound()) + "; " + name +
+           " < " + getText(loop.getUpperBound()) + "; " +
+           (step == "1" ? "++" + name.str() : (name + " += " + step).str()) + ")");
+  printBlock(*loop.getBody(), /*isTail=*/false);
+  printYields(loop.getRegionIterArgs(), loop.getBody()->getTerminator()->getOperands());
+  out.close();
+  out.blank();
+}
+
+/// A branch that only chooses one of two scalar expressions.
+bool KernelPrinter::isConditional(scf::IfOp branch) const {
+  if (branch.getNumResults() != 1 || isa<ssk::TileType>(branch.getResult(0).getType()))
+    return false;
+  auto isExpression = [&](Region &side) {
+    return llvm::all_of(side.front().without_terminator(),
+                        [&](Operation &op) { return forming.isInlined(&op); });
+  };
+  return isExpression(branch.getThenRegion()) && isExpression(branch.getElseRegion());
+}
+
+void KernelPrinter::printIf(scf::IfOp branch) {
+  if (isConditional(branch)) {
+    CppExpr value = getCppConditional(getExpr(branch.getCondition()),
+                                      getExpr(branch.thenYield().getOperand(0)),
+                                      getExpr(branch.elseYield().getOperand(0)));
+    return assignScalar(branch.getResult(0), value.text);
+  }
+  for (Value result : branch.getResults()) {
+    if (isa<ssk::TileType>(result.getType()))
+      declareTile(result);
+    else if (plan.isDeclaredBy(result))
+      out.line(getCppScalarType(result.getType()) + " " + getName(result) + ";");
+  }
+  bool hasThen = printsAnything(branch, branch.getThenRegion());
+  bool hasElse = printsAnything(branch, branch.getElseRegion());
+  if (!hasThen && !hasElse)
+    return;
+  auto printSide = [&](Region &side) {
+    printBlock(side.front(), /*isTail=*/false);
+    printYields(branch.getResults(), side.front().getTerminator()->getOperands());
+  };
+  out.open("if (" + (hasThen ? getText(branch.getCondition()) : getNegation(branch.getCondition())) +
+           ")");
+  printSide(hasThen ? branch.getThenRegion() : branch.getElseRegion());
+  if (hasThen && hasElse) {
+    out.reopen("} else");
+    printSide(branch.getElseRegion());
+  }
+  out.close();
+  out.blank();
+}
+
+/// False if a side of a branch only passes on what its variables hold already.
+bool KernelPrinter::printsAnything(scf::IfOp branch, Region &side) const {
+  if (side.empty())
+    return false;
+  Block &block = side.front();
+  for (Operation &op : block.without_terminator())
+    if (!forming.isInlined(&op))
+      return true;
+  for (auto [result, yielded] :
+       llvm::zip(branch.getResults(), block.getTerminator()->getOperands()))
+    if (!plan.isShared(result, yielded))
+      return true;
+  return false;
+}
+
+static int64_t countOperations(Region &region) {
+  int64_t count = 0;
+  region.walk([&](Operation *) { ++count; });
+  return count;
+}
+
+/// The last branch of a kernel: its short side returns, so that the long one needs
+/// no braces.
+void KernelPrinter::printTailBranch(scf::IfOp branch) {
+  Region &yes = branch.getThenRegion(), &no = branch.getElseRegion();
+  bool returnsIfTrue = !no.empty() && countOperations(yes) <= countOperations(no);
+  Region &shortSide = returnsIfTrue ? yes : no;
+  Region &longSide = returnsIfTrue ? no : yes;
+  std::string condition = returnsIfTrue ? getText(branch.getCondition())
+                                        : getNegation(branch.getCondition());
+  bool isEmpty = shortSide.empty() || llvm::hasSingleElement(shortSide.front());
+  if (isEmpty) {
+    out.line("if (" + condition + ")");
+    out.line("  return;");
+  } else {
+    out.open("if (" + condition + ")");
+    printBlock(shortSide.front(), /*isTail=*/false);
+    out.line("return;");
+    out.close();
+  }
+  out.blank();
+  printBlock(longSide.front(), /*isTail=*/true);
+}
+
+//===----------------------------------------------------------------------===//
+// Values that leave a block
+//===----------------------------------------------------------------------===//
+
+/// True if evaluating `value` reads the variable of `target`.
+bool KernelPrinter::readsVariable(Value value, Value target) const {
+  if (plan.isShared(value, target))
+    return true;
+  Operation *def = value.getDefiningOp();
+  return def && forming.isInlined(def) && llvm::any_of(def->getOperands(), [&](Value operand) {
+           return readsVariable(operand, target);
+         });
+}
+
+/// Assigns what a block yields, all at once as the IR means it: with temporaries if
+/// one value depends on a variable that another one replaces.
+void KernelPrinter::printYields(ValueRange targets, ValueRange yielded) {
+  SmallVector<std::pair<Value, Value>> moves;
+  for (auto [target, value] : llvm::zip(targets, yielded))
+    if (!plan.isShared(target, value))
+      moves.push_back({target, value});
+  bool needsTemporaries = false;
+  for (size_t i = 0; i < moves.size(); ++i)
+    for (size_t j = i + 1; j < moves.size(); ++j)
+      needsTemporaries |= readsVariable(moves[j].second, moves[i].first);
+  auto move = [&](bool isTile, const std::string &to, const std::string &from) {
+    out.line(isTile ? "ss::assign(" + to + ", " + from + ");" : to + " = " + from + ";");
+  };
+  if (needsTemporaries)
+    for (auto [target, value] : moves) {
+      std::string next = getName(target).str() + "_next";
+      if (auto tile = dyn_cast<ssk::TileType>(target.getType())) {
+        out.line(getCppScalarType(tile.getElementType()) + " " + next +
+                 getExtents(getRegisterShape(tile)) + ";");
+        move(true, next, getText(value));
+      } else {
+        out.line("const " + getCppScalarType(target.getType()) + " " + next + " = " +
+                 getText(value) + ";");
+      }
+    }
+  for (auto [target, value] : moves) {
+    std::string name = getName(target).str();
+    move(isa<ssk::TileType>(target.getType()), name,
+         needsTemporaries ? name + "_next" : getText(value));
+  }
+}
