@@ -110,7 +110,8 @@ Attribute PolicyAttr::parse(AsmParser &parser, Type) {
 }
 
 void PolicyAttr::print(AsmPrinter &printer) const {
-  bool whole = getKind() == PolicyKind::fixed || getKind() == PolicyKind::budget;
+  bool whole =
+      getKind() == PolicyKind::fixed || getKind() == PolicyKind::budget;
   printKindAndNumber(printer, *this, /*hasNumber=*/true, whole);
 }
 
@@ -119,7 +120,8 @@ LogicalResult PolicyAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   double value = number.convertToDouble();
   auto reject = [&](StringRef what, StringRef expected) {
     return emitError() << "policy '" << stringifyEnum(kind) << "' has " << what
-                       << " " << value << ", expected " << expected;
+                       << " " << formatNumber(value) << ", expected "
+                       << expected;
   };
   // Counts are stored as doubles: above 2^53 they would not be exact.
   bool count = value >= 1 && value <= 0x1p53 && value == std::floor(value);
@@ -157,12 +159,14 @@ LogicalResult GateAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   double bound = number.convertToDouble();
   if (kind != GateKind::bounded_channel) {
     if (bound != 0)
-      return emitError() << "gate '" << stringifyEnum(kind) << "' has a bound of "
-                         << bound << ", but only 'bounded_channel' takes one";
+      return emitError() << "gate '" << stringifyEnum(kind)
+                         << "' has a bound of " << formatNumber(bound)
+                         << ", but only 'bounded_channel' takes one";
     return success();
   }
   if (!(bound < 0) || !number.isFinite())
-    return emitError() << "gate 'bounded_channel' has a bound of " << bound
+    return emitError() << "gate 'bounded_channel' has a bound of "
+                       << formatNumber(bound)
                        << ", expected a finite one below 0, such as -5.0";
   return success();
 }
@@ -186,13 +190,13 @@ LogicalResult NormAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   double eps = number.convertToDouble();
   if (kind == NormKind::none) {
     if (eps != 0)
-      return emitError() << "norm 'none' has an epsilon of " << eps
-                         << ", but takes none";
+      return emitError() << "norm 'none' has an epsilon of "
+                         << formatNumber(eps) << ", but takes none";
     return success();
   }
   if (!(eps > 0) || !number.isFinite())
     return emitError() << "norm '" << stringifyEnum(kind)
-                       << "' has an epsilon of " << eps
+                       << "' has an epsilon of " << formatNumber(eps)
                        << ", expected a finite one above 0, such as 1.0e-6";
   return success();
 }

@@ -39,7 +39,9 @@ static LogicalResult verifySquare(Operation *op, StringRef what,
 bool SplitOp::readsRows() { return true; }
 bool SplitOp::readsBuffer() { return true; } // the running log-decay
 // A decay by channel cannot be folded into the weights: it changes the rows.
-bool SplitOp::writesRows() { return getState().getType().getInfo().channelDecay; }
+bool SplitOp::writesRows() {
+  return getState().getType().getInfo().channelDecay;
+}
 
 LogicalResult SplitOp::verify() {
   StateType state = getState().getType();
@@ -131,7 +133,8 @@ static LogicalResult verifyEps(Operation *op, const APFloat &number) {
   double eps = number.convertToDouble();
   if (eps >= 0 && eps < 1)
     return success();
-  return op->emitOpError("has eps ") << eps << ", expected 0 <= eps < 1";
+  return op->emitOpError("has eps ")
+         << formatNumber(eps) << ", expected 0 <= eps < 1";
 }
 
 bool InitOp::writesRows() { return true; }

@@ -13,8 +13,8 @@ LogicalResult sinkstate::ss::verifyShape(Operation *op, StringRef what,
     return success();
   return op->emitOpError("has '")
          << what << "' of type " << type << ", expected "
-         << RankedTensorType::get(shape, type.getElementType()) << " (" << meaning
-         << ")";
+         << RankedTensorType::get(shape, type.getElementType()) << " ("
+         << meaning << ")";
 }
 
 //===----------------------------------------------------------------------===//
@@ -27,15 +27,16 @@ static LogicalResult verifyRank(Operation *op, StringRef what,
                                 StringRef meaning) {
   if (type.getRank() == rank)
     return success();
-  return op->emitOpError("has '") << what << "' of type " << type
-                                  << ", expected " << meaning;
+  return op->emitOpError("has '")
+         << what << "' of type " << type << ", expected " << meaning;
 }
 
 static LogicalResult verifyScale(Operation *op, const APFloat &scale) {
   if (scale.isFiniteNonZero())
     return success();
   return op->emitOpError("has scale ")
-         << scale.convertToDouble() << ", expected a finite number other than 0";
+         << formatNumber(scale.convertToDouble())
+         << ", expected a finite number other than 0";
 }
 
 LogicalResult NormalizeOp::verify() {

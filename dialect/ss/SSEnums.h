@@ -2,6 +2,8 @@
 #ifndef SINKSTATE_DIALECT_SS_SSENUMS_H
 #define SINKSTATE_DIALECT_SS_SSENUMS_H
 
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/OpImplementation.h"
 #include "llvm/ADT/BitmaskEnum.h"
 #include "llvm/ADT/DenseMapInfo.h"
 #include "llvm/ADT/StringRef.h"
@@ -29,8 +31,7 @@ inline bool hasAxes(StateAxis available, StateAxis axes) {
 }
 
 /// The keywords of an enum as "a, b or c", for messages.
-template <typename Enum>
-std::string listKeywords() {
+template <typename Enum> std::string listKeywords() {
   std::string list;
   for (uint32_t value = 0;; ++value) {
     llvm::StringRef word = stringifyEnum(static_cast<Enum>(value));

@@ -84,11 +84,10 @@ static ParseResult parsePhases(OpAsmParser &parser, ArrayAttr &layers,
 static void printPhases(OpAsmPrinter &printer, ScheduleOp, ArrayAttr layers,
                         DenseI64ArrayAttr phases) {
   printer << '[';
-  llvm::interleaveComma(llvm::zip(layers, phases.asArrayRef()), printer,
-                        [&](auto pair) {
-                          printer << std::get<0>(pair) << " = "
-                                  << std::get<1>(pair);
-                        });
+  llvm::interleaveComma(
+      llvm::zip(layers, phases.asArrayRef()), printer, [&](auto pair) {
+        printer << std::get<0>(pair) << " = " << std::get<1>(pair);
+      });
   printer << ']';
 }
 
@@ -157,10 +156,9 @@ int64_t LayerOp::getRankBound() {
 StateType LayerOp::getStateType() {
   bool factored = isFactored();
   return StateType::get(getContext(), getType(), getHeads(), getKeyHeads(),
-                        getDv(), getDk(), getForm(),
-                        factored ? getActive() : 0, factored ? getBuffer() : 0,
-                        getRankBound(), getStorage(),
-                        factored ? getDraft() : 0);
+                        getDv(), getDk(), getForm(), factored ? getActive() : 0,
+                        factored ? getBuffer() : 0, getRankBound(),
+                        getStorage(), factored ? getDraft() : 0);
 }
 
 FlatSymbolRefAttr LayerOp::getKernel(StringRef role) {
@@ -177,8 +175,8 @@ static LogicalResult verifyRecurrence(LayerOp layer) {
   if (layer.getGate().isChannel() && !info.channelDecay)
     return layer.emitOpError("has gate '")
            << gate << "', but layer type '" << type
-           << "' decays by head; expected '"
-           << stringifyEnum(info.defaultGate) << "'";
+           << "' decays by head; expected '" << stringifyEnum(info.defaultGate)
+           << "'";
   if (!layer.getGate().isChannel() && info.channelDecay)
     return layer.emitOpError("has gate '")
            << gate << "', but layer type '" << type
@@ -187,13 +185,14 @@ static LogicalResult verifyRecurrence(LayerOp layer) {
   double betaScale = layer.getBetaScale().convertToDouble();
   if (!(betaScale > 0 && betaScale <= 2))
     return layer.emitOpError("has beta_scale ")
-           << betaScale << ", expected 0 < beta_scale <= 2";
+           << formatNumber(betaScale) << ", expected 0 < beta_scale <= 2";
   if (betaScale != 1 && !info.hasBeta)
     return layer.emitOpError("has beta_scale ")
-           << betaScale << ", but layer type '" << type << "' has no beta";
+           << formatNumber(betaScale) << ", but layer type '" << type
+           << "' has no beta";
   if (!layer.getQueryScale().isFiniteNonZero())
     return layer.emitOpError("has query_scale ")
-           << layer.getQueryScale().convertToDouble()
+           << formatNumber(layer.getQueryScale().convertToDouble())
            << ", expected a finite number other than 0";
   return success();
 }
@@ -283,8 +282,8 @@ LogicalResult ScheduleOp::verify() {
     StringRef name = cast<FlatSymbolRefAttr>(attr).getValue();
     LayerOp layer = model.lookupLayer(name);
     if (!layer)
-      return emitOpError("names @") << name << ", expected a layer of model @"
-                                    << model.getSymName();
+      return emitOpError("names @")
+             << name << ", expected a layer of model @" << model.getSymName();
     if (!layer.isFactored())
       return emitOpError("names @") << name << ", a dense layer, which is "
                                     << "never compacted";
@@ -292,8 +291,8 @@ LogicalResult ScheduleOp::verify() {
       return emitOpError("names @") << name << " twice";
     int64_t buffer = layer.getBuffer();
     if (phase < 0 || phase >= buffer)
-      return emitOpError("has phase ") << phase << " for @" << name
-                                       << ", expected 0 to " << buffer - 1;
+      return emitOpError("has phase ")
+             << phase << " for @" << name << ", expected 0 to " << buffer - 1;
     if (buffer > 0 && period % buffer != 0)
       return emitOpError("has period ")
              << period << ", expected a multiple of the buffer of @" << name
@@ -317,9 +316,8 @@ LogicalResult FusedOp::verifyRegions() {
   Block &block = getBody().front();
   if (block.getArgumentTypes() != getInputs().getTypes())
     return emitOpError("has body arguments of types (")
-           << block.getArgumentTypes()
-           << "), expected those of the operands, (" << getInputs().getTypes()
-           << ")";
+           << block.getArgumentTypes() << "), expected those of the operands, ("
+           << getInputs().getTypes() << ")";
   auto yield = dyn_cast<YieldOp>(block.back());
   if (!yield)
     return emitOpError("has a body that does not end with ss.yield");

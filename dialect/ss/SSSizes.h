@@ -7,6 +7,7 @@
 #define SINKSTATE_DIALECT_SS_SSSIZES_H
 
 #include "mlir/IR/Diagnostics.h"
+#include <string>
 
 namespace sinkstate::ss {
 
@@ -29,6 +30,9 @@ verifyStateSizes(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
 mlir::LogicalResult
 verifyBlockSizes(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
                  int64_t active, int64_t buffer, int64_t draft);
+
+/// A number for a message, without trailing zeros.
+std::string formatNumber(double value);
 
 } // namespace sinkstate::ss
 

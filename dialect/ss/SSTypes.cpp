@@ -4,6 +4,7 @@
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/Format.h"
 
 using namespace mlir;
 using namespace sinkstate::ss;
@@ -16,6 +17,12 @@ void SSDialect::registerTypes() {
 #define GET_TYPEDEF_LIST
 #include "dialect/ss/SSTypes.cpp.inc"
       >();
+}
+
+std::string sinkstate::ss::formatNumber(double value) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%g", value);
+  return text;
 }
 
 LogicalResult

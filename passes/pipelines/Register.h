@@ -13,7 +13,8 @@ class DialectRegistry;
 
 namespace sinkstate {
 
-/// Inserts the project's dialects and the upstream ones that its passes produce.
+/// Inserts the project's dialects and the upstream ones that its passes
+/// produce.
 void registerDialects(mlir::DialectRegistry &registry);
 
 /// Registers every pass and pipeline under its command line name.

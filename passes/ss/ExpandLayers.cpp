@@ -82,8 +82,8 @@ func::FuncOp LayerExpander::decode() {
       LogDecayOp::create(builder, loc, gate, aLog, dtBias, layer.getGate());
   Value weight;
   if (info.hasBeta)
-    weight = WriteWeightOp::create(builder, loc, beta,
-                                   scale(layer.getBetaScale().convertToDouble()));
+    weight = WriteWeightOp::create(
+        builder, loc, beta, scale(layer.getBetaScale().convertToDouble()));
   else
     weight = TimeStepOp::create(builder, loc, gate, dtBias);
   Value decayed = DecayOp::create(builder, loc, old, decay);

@@ -13,7 +13,8 @@ namespace sinkstate::ss {
 using namespace sinkstate::ss;
 
 namespace {
-struct FuseCompaction : sinkstate::ss::impl::SSFuseCompactionBase<FuseCompaction> {
+struct FuseCompaction
+    : sinkstate::ss::impl::SSFuseCompactionBase<FuseCompaction> {
   using Base::Base;
   void runOnOperation() override {
     func::FuncOp function = getOperation();

@@ -21,8 +21,8 @@ struct FuseDecode : sinkstate::ss::impl::SSFuseDecodeBase<FuseDecode> {
         function->getAttrOfType<StringAttr>(SSDialect::getRoleAttrName());
     if (!role || role.getValue() != "decode")
       return;
-    FusionCounts counts = fuseStateOps(
-        function, role.getValue(), [](SSStateOpInterface op) {
+    FusionCounts counts =
+        fuseStateOps(function, role.getValue(), [](SSStateOpInterface op) {
           // Rows of factors are immutable between compactions.
           if (op.writesRows() && touchesFactoredState(op))
             return false;

@@ -24,8 +24,8 @@ struct ScheduleCompaction
   void runOnOperation() override;
 };
 
-/// The most layers that compact in one step. Steps beyond the first few thousand
-/// bring no other figure in practice.
+/// The most layers that compact in one step. Steps beyond the first few
+/// thousand bring no other figure in practice.
 size_t countMostPerStep(ArrayRef<LayerOp> layers, ArrayRef<int64_t> phases,
                         int64_t period) {
   size_t most = 0;

@@ -41,10 +41,9 @@ static std::string getSignature(func::FuncOp function) {
 
 /// The readable part of a function's name.
 static std::string getNameStem(LayerOp layer, StringRef role) {
-  std::string stem =
-      llvm::formatv("{0}_{1}_h{2}_kh{3}_{4}x{5}", stringifyEnum(layer.getType()),
-                    role, layer.getHeads(), layer.getKeyHeads(), layer.getDv(),
-                    layer.getDk());
+  std::string stem = llvm::formatv(
+      "{0}_{1}_h{2}_kh{3}_{4}x{5}", stringifyEnum(layer.getType()), role,
+      layer.getHeads(), layer.getKeyHeads(), layer.getDv(), layer.getDk());
   if (!layer.isFactored())
     stem += "_dense";
   else

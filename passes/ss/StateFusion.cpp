@@ -35,7 +35,8 @@ static int64_t factorBytes(FactorsType type) {
 }
 
 /// What the operations move alone, less what they move as one kernel. Rows and
-/// buffers go once in and once out of the kernel, blocks of factors stay inside.
+/// buffers go once in and once out of the kernel, blocks of factors stay
+/// inside.
 static int64_t countSavedBytes(ArrayRef<Operation *> group) {
   int64_t alone = 0, rowBytes = 0, bufferBytes = 0;
   bool readsRows = false, writesRows = false, readsBuffer = false;
@@ -59,7 +60,8 @@ static int64_t countSavedBytes(ArrayRef<Operation *> group) {
     writesRows |= stateOp.writesRows();
     readsBuffer |= stateOp.readsBuffer();
   }
-  int64_t fused = (readsRows + writesRows) * rowBytes + readsBuffer * bufferBytes;
+  int64_t fused =
+      (readsRows + writesRows) * rowBytes + readsBuffer * bufferBytes;
   return std::max<int64_t>(alone - fused, 0);
 }
 
@@ -143,9 +145,8 @@ static SmallVector<Value> collectOutputs(const Group &group) {
   SmallVector<Value> outputs;
   for (Operation *op : group.members)
     for (Value result : op->getResults())
-      if (llvm::any_of(result.getUsers(), [&](Operation *user) {
-            return !group.isMember(user);
-          }))
+      if (llvm::any_of(result.getUsers(),
+                       [&](Operation *user) { return !group.isMember(user); }))
         outputs.push_back(result);
   return outputs;
 }
@@ -159,9 +160,8 @@ static void fuseGroup(Group &group, StringRef role) {
   SmallVector<Location> locs;
   for (Operation *op : group.members)
     locs.push_back(op->getLoc());
-  auto fused = FusedOp::create(
-      builder, builder.getFusedLoc(locs), ValueRange(outputs).getTypes(), role,
-      inputs);
+  auto fused = FusedOp::create(builder, builder.getFusedLoc(locs),
+                               ValueRange(outputs).getTypes(), role, inputs);
   Block *body = builder.createBlock(&fused.getBody());
   IRMapping map;
   for (Value input : inputs)

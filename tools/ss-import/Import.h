@@ -1,0 +1,58 @@
+//===- Import.h - From a model's config.json to ss.model --------*- C++ -*-===//
+//
+// What ss-import does, as a library. Errors are diagnostics of the context: one
+// line that names the file and the key, what was found and what is expected.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SINKSTATE_TOOLS_SS_IMPORT_IMPORT_H
+#define SINKSTATE_TOOLS_SS_IMPORT_IMPORT_H
+
+#include "dialect/ss/SSEnums.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+namespace sinkstate {
+
+/// How the states of all recurrent layers are kept.
+struct ImportOptions {
+  ss::PolicyKind policyKind = ss::PolicyKind::relative;
+  double policyValue = 3e-2;
+  /// A fixed rank R overrides these two: both are R.
+  int64_t active = 8;
+  int64_t buffer = 8;
+  int64_t draft = 0;
+  ss::Storage storage = ss::Storage::f32;
+  ss::Form form = ss::Form::factored;
+};
+
+/// Sets the policy from "KIND:VALUE", such as "relative:0.03" or "fixed:16".
+llvm::Error setPolicy(ImportOptions &options, llvm::StringRef text);
+
+/// Reads a config.json, or the one in a folder, and makes the module with its
+/// ss.model, verified.
+mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
+importConfig(llvm::StringRef path, const ImportOptions &options,
+             mlir::MLIRContext *context);
+
+/// The same for the sizes of a published model.
+mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
+importPreset(llvm::StringRef name, const ImportOptions &options,
+             mlir::MLIRContext *context);
+
+struct Preset {
+  llvm::StringLiteral name;
+  /// What the recurrent layers are, in a few words.
+  llvm::StringLiteral summary;
+  /// The keys of the model's config.json that matter here.
+  llvm::StringLiteral config;
+};
+
+llvm::ArrayRef<Preset> getPresets();
+
+} // namespace sinkstate
+
+#endif // SINKSTATE_TOOLS_SS_IMPORT_IMPORT_H

@@ -1,0 +1,140 @@
+//===- ss-import.cpp - Make a model state graph ---------------------------===//
+//
+//   ss-import examples/tiny-hybrid --policy relative:0.03 -o tiny.mlir
+//   ss-import --preset Kimi-K3 --policy fixed:16
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/ss-import/Import.h"
+
+#include "passes/pipelines/Register.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/ToolOutputFile.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace sinkstate;
+namespace cl = llvm::cl;
+
+static cl::OptionCategory category("ss-import options");
+
+static cl::opt<std::string> input(cl::Positional,
+                                  cl::desc("<config.json or its folder>"),
+                                  cl::cat(category));
+static cl::opt<std::string>
+    preset("preset", cl::desc("Take the sizes of a published model"),
+           cl::value_desc("name"), cl::cat(category));
+static cl::opt<bool> listPresets("list-presets",
+                                 cl::desc("List the published models"),
+                                 cl::cat(category));
+static cl::opt<std::string>
+    output("o",
+           cl::desc("Where to write the module (default: standard output)"),
+           cl::value_desc("file"), cl::init("-"), cl::cat(category));
+static cl::opt<std::string>
+    policy("policy",
+           cl::desc("relative:EPS, fixed:RANK, energy:SHARE or budget:BYTES"),
+           cl::value_desc("kind:value"), cl::init("relative:0.03"),
+           cl::cat(category));
+static cl::opt<long> active(
+    "active",
+    cl::desc(
+        "Components that a compaction works on (default 8; fixed:RANK: RANK)"),
+    cl::value_desc("count"), cl::init(8), cl::cat(category));
+static cl::opt<long>
+    buffer("buffer",
+           cl::desc("Tokens between compactions (default 8; fixed:RANK: RANK)"),
+           cl::value_desc("count"), cl::init(8), cl::cat(category));
+static cl::opt<long>
+    draft("draft", cl::desc("Buffer rows for speculative tokens (default 0)"),
+          cl::value_desc("count"), cl::init(0), cl::cat(category));
+static cl::opt<ss::Storage> storage(
+    "storage", cl::desc("Element type of stored rows"),
+    cl::values(clEnumValN(ss::Storage::f32, "f32", "32 bits (default)"),
+               clEnumValN(ss::Storage::f16, "f16", "16 bits, IEEE"),
+               clEnumValN(ss::Storage::bf16, "bf16", "16 bits, bfloat")),
+    cl::init(ss::Storage::f32), cl::cat(category));
+static cl::opt<ss::Form> form(
+    "form", cl::desc("How states are kept"),
+    cl::values(clEnumValN(ss::Form::factored, "factored", "low-rank (default)"),
+               clEnumValN(ss::Form::dense, "dense", "as matrices")),
+    cl::init(ss::Form::factored), cl::cat(category));
+
+/// One line on standard error; the exit code of a user error.
+static int fail(const Twine &message) {
+  llvm::errs() << "ss-import: error: " << message << "\n";
+  return 1;
+}
+
+/// Errors as "file:line:column: message" instead of an excerpt of the source.
+static LogicalResult printDiagnostic(Diagnostic &diagnostic) {
+  std::string place;
+  if (auto loc = dyn_cast<FileLineColLoc>(diagnostic.getLocation())) {
+    place = loc.getFilename().str() + ": ";
+    if (loc.getLine() > 0)
+      place = llvm::formatv("{0}:{1}:{2}: ", loc.getFilename().str(),
+                            loc.getLine(), loc.getColumn());
+  }
+  fail(place + diagnostic.str());
+  return success();
+}
+
+/// The options of the import from those of the command line.
+static llvm::Expected<ImportOptions> readOptions() {
+  ImportOptions options;
+  if (llvm::Error error = setPolicy(options, policy))
+    return std::move(error);
+  options.active = active;
+  options.buffer = buffer;
+  options.draft = draft;
+  options.storage = storage;
+  options.form = form;
+  if (options.policyKind != ss::PolicyKind::fixed)
+    return options;
+  for (auto *option : {&active, &buffer})
+    if (option->getNumOccurrences() && *option != options.policyValue)
+      return llvm::createStringError(
+          "--" + option->ArgStr + " is " + Twine(option->getValue()) +
+          ", but --policy " + policy + " makes it the rank; leave it out");
+  return options;
+}
+
+int main(int argc, char **argv) {
+  cl::HideUnrelatedOptions(category);
+  cl::ParseCommandLineOptions(
+      argc, argv, "Make a model state graph from a model's config.json\n");
+  if (listPresets) {
+    for (const Preset &known : getPresets())
+      llvm::outs() << known.name << ": " << known.summary << "\n";
+    return 0;
+  }
+  if (input.empty() == preset.empty())
+    return fail("expected either a config.json (or its folder) or --preset; "
+                "see --help");
+  llvm::Expected<ImportOptions> options = readOptions();
+  if (!options)
+    return fail(llvm::toString(options.takeError()));
+
+  DialectRegistry registry;
+  registerDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  ScopedDiagnosticHandler handler(&context, printDiagnostic);
+  auto module = preset.empty() ? importConfig(input, *options, &context)
+                               : importPreset(preset, *options, &context);
+  if (failed(module))
+    return 1;
+  // Opened last, so that a wrong input leaves no file.
+  std::string message;
+  auto file = openOutputFile(output, &message);
+  if (!file)
+    return fail(message);
+  (*module)->print(file->os());
+  file->os() << "\n";
+  file->keep();
+  return 0;
+}
