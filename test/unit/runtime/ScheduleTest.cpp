@@ -1,0 +1,67 @@
+//===- ScheduleTest.cpp - When states are compacted -----------------------===//
+
+#include "EngineUnderTest.h"
+
+#include <gtest/gtest.h>
+
+using namespace sinkstate;
+using namespace sinkstate::test;
+
+namespace {
+
+std::vector<LayerSpec> staggeredLayers() {
+  std::vector<LayerSpec> layers;
+  for (int32_t i = 0; i < 8; ++i) {
+    layers.push_back(gdnLayer(2, 2, 16, 16));
+    layers.back().name = "layer" + std::to_string(i);
+    layers.back().phase = i;
+  }
+  return layers;
+}
+
+// With phases 0..7 and K = 8 one layer of eight compacts per step.
+TEST(Schedule, OneLayerInEightCompactsPerStep) {
+  EngineUnderTest test(staggeredLayers(), optionsFor(1), false);
+  DrivenRequest request = test.request(1);
+  int64_t before = 0;
+  for (int step = 0; step < 32; ++step) {
+    test.driver.step({&request});
+    ss_statistics s = test.engine.statistics();
+    EXPECT_EQ(s.compactions + s.folds - before, 2) << step;
+    before = s.compactions + s.folds;
+  }
+}
+
+// The request's own position decides, not the step of the engine.
+TEST(Schedule, ALateRequestHasItsOwnPhase) {
+  EngineUnderTest test({gdnLayer(1, 1, 16, 16)}, optionsFor(2), false);
+  DrivenRequest first = test.request(1);
+  for (int step = 0; step < 3; ++step)
+    test.driver.step({&first});
+  DrivenRequest second = test.request(2);
+  std::vector<int64_t> compactions;
+  for (int step = 3; step < 12; ++step) {
+    test.driver.step({&first, &second});
+    compactions.push_back(test.engine.statistics().compactions);
+  }
+  // First after its 8th token (step 7), second after its 8th (step 10).
+  EXPECT_EQ(compactions, (std::vector<int64_t>{0, 0, 0, 0, 1, 1, 1, 2, 2}));
+}
+
+// A layer that was left out of some steps lags behind; it still compacts
+// before its buffer overflows.
+TEST(Schedule, AFullBufferCompactsWhateverThePhase) {
+  LayerSpec layer = gdnLayer(1, 1, 16, 16);
+  layer.phase = 3;
+  EngineUnderTest test({layer}, optionsFor(1), true);
+  DrivenRequest request = test.request(1);
+  for (int step = 0; step < 4; ++step) // compacts at position 2
+    test.driver.step({&request});
+  // The engine's position moves on without this layer.
+  for (int skipped = 0; skipped < 4; ++skipped)
+    test.engine.endStep({request.slot});
+  for (int step = 0; step < 30; ++step)
+    ASSERT_LE(test.driver.step({&request}).worstError, 1e-5);
+}
+
+} // namespace
