@@ -103,6 +103,7 @@ void Engine::compactSlots(LayerState &layer, std::span<const int32_t> due) {
         atBound.push_back(int32_t(state));
     }
   }
+  fitIntoBound(layer, atBound);
   {
     Stopwatch time(counters.compact_seconds);
     launchCompact(layer, factored);
@@ -128,6 +129,8 @@ void Engine::settle(LayerState &layer, const States &factored,
   for (int32_t state : dense)
     if (++layer.folds[size_t(state)] % kFoldsPerAttempt == 0)
       attempts.push_back(state);
+  consolidate(layer, consolidated);
+  returnToFactors(layer, attempts);
 
   Stopwatch time(counters.compact_seconds);
   for (int32_t state : factored)

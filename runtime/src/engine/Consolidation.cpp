@@ -1,0 +1,193 @@
+//===- Consolidation.cpp - Exact SVDs between compactions -----------------===//
+//
+// Compaction keeps the frozen part of a state out of its small SVD, so that
+// frozen components slowly lose their orthogonality and their number grows. An
+// exact SVD of the frozen part alone, every few compactions, undoes that.
+//
+//===----------------------------------------------------------------------===//
+
+#include "consolidation/ExactSvd.h"
+#include "engine/Engine.h"
+#include "engine/Stopwatch.h"
+
+#include "sinkstate/routines.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+
+namespace sinkstate::runtime {
+namespace {
+
+using consolidation::SvdResult;
+using consolidation::SvdStatus;
+using consolidation::Truncation;
+
+int32_t statusBits(SvdStatus status) {
+  switch (status) {
+  case SvdStatus::ok:
+    return 0;
+  case SvdStatus::notFinite:
+    return SS_STATUS_NOT_FINITE;
+  case SvdStatus::notConverged:
+    return SS_STATUS_NOT_CONVERGED;
+  }
+  return SS_STATUS_NOT_CONVERGED;
+}
+
+/// The rows of a state as consolidation sees them.
+struct StoredRows {
+  StoredRows(LayerState &layer, int64_t state)
+      : rows(layer.rowsOf(state)), weights(layer.weightsOf(state)),
+        rank(layer.rank[state]), width(layer.layout().rowFloats) {}
+
+  bool isFinite() const {
+    return std::all_of(weights, weights + rank,
+                       [](float w) { return std::isfinite(w); });
+  }
+
+  /// Brings the `count` rows of largest weight to the front; otherwise the
+  /// order stays. Ties go to the lower index.
+  void largestFirst(int32_t count) {
+    std::vector<int32_t> order(size_t(rank), 0);
+    std::iota(order.begin(), order.end(), 0);
+    auto heavier = [&](int32_t a, int32_t b) {
+      return weights[a] != weights[b] ? weights[a] > weights[b] : a < b;
+    };
+    std::nth_element(order.begin(), order.begin() + count, order.end(),
+                     heavier);
+    std::sort(order.begin(), order.begin() + count);
+    std::sort(order.begin() + count, order.end());
+    const std::vector<float> oldRows(rows, rows + rank * width);
+    const std::vector<float> oldWeights(weights, weights + rank);
+    for (int32_t i = 0; i < rank; ++i) {
+      auto from = oldRows.begin() + order[size_t(i)] * width;
+      std::copy(from, from + width, rows + i * width);
+      weights[i] = oldWeights[size_t(order[size_t(i)])];
+    }
+  }
+
+  float *rows, *weights;
+  int32_t rank;
+  int64_t width;
+};
+
+/// Consolidates one state; whatever goes wrong leaves its matrix as it was.
+void consolidateState(LayerState &layer, int64_t state) {
+  const LayerManifest &manifest = layer.manifest();
+  StoredRows stored(layer, state);
+  const int32_t active = std::min(manifest.active, stored.rank);
+  if (!stored.isFinite()) {
+    layer.status[state] |= SS_STATUS_NOT_FINITE;
+    return;
+  }
+  stored.largestFirst(active);
+  Truncation truncation;
+  truncation.eps = layer.layout().dropBelow;
+  truncation.largest =
+      *std::max_element(stored.weights, stored.weights + stored.rank);
+  const SvdResult result = consolidation::consolidate(
+      stored.rows + active * stored.width, stored.weights + active,
+      stored.rank - active, manifest.dk, manifest.dv, truncation);
+  layer.status[state] |= statusBits(result.status);
+  if (result.status == SvdStatus::ok)
+    layer.rank[state] = active + result.rank;
+}
+
+/// Runs `body(i)` for i in [0, count) on the host's threads. An iteration that
+/// finds no memory is left out: none of this work is needed for correctness.
+template <typename Body>
+void forEachState(int threads, size_t count, const Body &body) {
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
+  for (size_t i = 0; i < count; ++i) {
+    try {
+      body(i);
+    } catch (const std::bad_alloc &) {
+    }
+  }
+}
+
+} // namespace
+
+void Engine::consolidate(LayerState &layer, const States &work) {
+  States due;
+  for (int32_t state : work)
+    if (layer.rank[state] > layer.manifest().active)
+      due.push_back(state);
+  if (due.empty())
+    return;
+  Stopwatch time(counters.consolidate_seconds);
+  forEachState(device.threads(), due.size(),
+               [&](size_t i) { consolidateState(layer, due[i]); });
+  counters.consolidations += int64_t(due.size());
+}
+
+void Engine::fitIntoBound(LayerState &layer, const States &work) {
+  if (work.empty())
+    return;
+  consolidate(layer, work);
+  for (int32_t state : work) {
+    const int64_t slot = state / layer.heads();
+    const int32_t most = layer.manifest().rank - layer.count[slot];
+    if (layer.rank[state] <= most)
+      continue;
+    // Only where the SVD failed: independent rows always fit.
+    StoredRows stored(layer, state);
+    if (stored.isFinite())
+      stored.largestFirst(most);
+    layer.rank[state] = most;
+    layer.status[state] |= SS_STATUS_TIGHTENED;
+  }
+}
+
+void Engine::returnToFactors(LayerState &layer, const States &work) {
+  if (work.empty())
+    return;
+  Stopwatch time(counters.consolidate_seconds);
+  const LayerManifest &manifest = layer.manifest();
+  const int64_t width = layer.layout().rowFloats;
+  const int64_t most = std::min(manifest.dv, manifest.dk);
+  struct Factors {
+    std::vector<float> rows, weights;
+    std::optional<SvdResult> result; ///< none: no memory to try
+  };
+  std::vector<Factors> factors(work.size());
+  forEachState(device.threads(), work.size(), [&](size_t i) {
+    Factors &f = factors[i];
+    f.rows.resize(size_t(most * width));
+    f.weights.resize(size_t(most));
+    Truncation truncation;
+    truncation.eps = layer.layout().dropBelow;
+    f.result = consolidation::factorize(layer.rowsOf(work[i]), manifest.dk,
+                                        manifest.dv, truncation, f.rows.data(),
+                                        f.weights.data());
+  });
+  for (size_t i = 0; i < work.size(); ++i) {
+    const Factors &f = factors[i];
+    if (!f.result)
+      continue;
+    const int32_t state = work[i], rank = f.result->rank;
+    layer.status[state] |= statusBits(f.result->status);
+    // Well below the break-even rank, so that it does not go back at once.
+    if (f.result->status != SvdStatus::ok ||
+        4 * rank > 3 * layer.layout().breakEvenRank)
+      continue;
+    RowBlock block;
+    try {
+      block = layer.pool().allocate(rank + manifest.buffer);
+    } catch (const std::exception &) {
+      continue; // it stays dense, which is as exact
+    }
+    layer.replaceBlock(state, block);
+    layer.rank[state] = rank;
+    layer.compactions[size_t(state)] = 0;
+    device.copy(layer.rowsOf(state), f.rows.data(),
+                size_t(rank * width) * sizeof(float));
+    device.copy(layer.weightsOf(state), f.weights.data(),
+                size_t(rank) * sizeof(float));
+    ++counters.went_factored;
+  }
+}
+
+} // namespace sinkstate::runtime

@@ -1,0 +1,191 @@
+//===- MemoryTest.cpp - Pools and the accounting of bytes -----------------===//
+
+#include "EngineUnderTest.h"
+
+#include "engine/Engine.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+using namespace sinkstate;
+using namespace sinkstate::test;
+using runtime::CpuDevice;
+using runtime::PagedRange;
+using runtime::Reservation;
+using runtime::RowBlock;
+using runtime::RowPool;
+
+namespace {
+
+TEST(PagedRange, CountsPagesOnceHoweverManySpansShareThem) {
+  CpuDevice device(1);
+  const size_t page = device.pageBytes();
+  Reservation memory(device, 100 * page);
+  PagedRange range(device, memory.begin(), memory.bytes());
+  EXPECT_EQ(range.heldBytes(), 0);
+  range.retain(0, 100);
+  range.retain(100, 100);
+  EXPECT_EQ(range.heldBytes(), int64_t(page));
+  range.retain(page - 1, 2); // touches two pages
+  EXPECT_EQ(range.heldBytes(), int64_t(2 * page));
+  range.release(100, 100);
+  range.release(0, 100);
+  EXPECT_EQ(range.heldBytes(), int64_t(2 * page));
+  range.release(page - 1, 2);
+  EXPECT_EQ(range.heldBytes(), 0);
+}
+
+TEST(PagedRange, ReleasedPagesComeBackWithoutTheirBytes) {
+  CpuDevice device(1);
+  const size_t page = device.pageBytes();
+  Reservation memory(device, 4 * page);
+  PagedRange range(device, memory.begin(), memory.bytes());
+  range.retain(0, 3 * page);
+  std::fill_n(memory.begin(), 3 * page, std::byte(1));
+  range.retain(page, page);
+  range.release(0, 3 * page);
+  EXPECT_EQ(memory.begin()[0], std::byte(0));
+  EXPECT_EQ(memory.begin()[page], std::byte(1)); // still held
+  EXPECT_EQ(memory.begin()[2 * page], std::byte(0));
+}
+
+TEST(RowPool, BlocksOfAllClassesAreDisjoint) {
+  CpuDevice device(1);
+  RowPool pool(device, 40, {8, 16, 50}, 52);
+  std::set<int64_t> rows;
+  int64_t total = 0;
+  for (int i = 0; i < 40; ++i)
+    for (int64_t size : {3, 8, 9, 16, 17, 50}) {
+      if (i >= 20 && size % 8 != 0)
+        continue;
+      RowBlock block = pool.allocate(size);
+      EXPECT_GE(pool.capacity(block), size);
+      EXPECT_EQ(pool.capacity(block), size <= 8 ? 8 : size <= 16 ? 16 : 50);
+      for (int64_t r = 0; r < pool.capacity(block); ++r, ++total) {
+        rows.insert(pool.base(block) + r);
+        pool.rows()[(pool.base(block) + r) * 52] = 1; // it is usable
+        pool.weights()[pool.base(block) + r] = 1;
+      }
+    }
+  EXPECT_EQ(int64_t(rows.size()), total);
+}
+
+TEST(RowPool, KeepsFewFreeBlocksAndGivesTheRestBack) {
+  CpuDevice device(1);
+  RowPool pool(device, 64, {16}, 256); // a block is four pages
+  std::vector<RowBlock> blocks;
+  for (int i = 0; i < 64; ++i)
+    blocks.push_back(pool.allocate(16));
+  const int64_t block = 16 * 256 * 4, page = int64_t(device.pageBytes());
+  EXPECT_EQ(pool.heldBytes(), 64 * block + page);
+  for (RowBlock b : blocks)
+    pool.free(b);
+  EXPECT_EQ(pool.heldBytes(), 4 * block + page);
+  for (RowBlock &b : blocks)
+    b = pool.allocate(16);
+  EXPECT_EQ(pool.heldBytes(), 64 * block + page);
+}
+
+std::vector<LayerSpec> layers() {
+  std::vector<LayerSpec> layers = {gdnLayer(4, 2, 80, 128),
+                                   mamba2Layer(2, 1, 16, 24)};
+  layers[0].policyValue = 3e-2;
+  layers[1].name = "layer1";
+  return layers;
+}
+
+TEST(Accounting, ReturnsToTheStartButForBlocksKept) {
+  EngineUnderTest test(layers(), optionsFor(6), false);
+  const int64_t start = test.engine.statistics().allocated_bytes;
+  EXPECT_GT(start, 0);
+  int64_t afterFirstRound = 0;
+  for (int round = 0; round < 2; ++round) {
+    std::vector<DrivenRequest> requests;
+    for (uint64_t seed = 0; seed < 6; ++seed)
+      requests.push_back(test.request(seed));
+    std::vector<DrivenRequest *> batch;
+    for (DrivenRequest &request : requests)
+      batch.push_back(&request);
+    for (int step = 0; step < 60; ++step)
+      test.driver.step(batch);
+    ss_statistics s = test.engine.statistics();
+    EXPECT_GT(s.allocated_bytes, start);
+    EXPECT_GE(s.allocated_peak, s.allocated_bytes);
+    EXPECT_LE(s.live_bytes, s.dense_bytes);
+    EXPECT_EQ(s.dense_bytes, 6 * (4 * 80 * 128 + 2 * 16 * 24) * 4);
+    for (DrivenRequest &request : requests)
+      test.engine.freeSlot(request.slot);
+    s = test.engine.statistics();
+    EXPECT_EQ(s.live_bytes, 0);
+    EXPECT_EQ(s.dense_bytes, 0);
+    // Four free blocks per class stay, whatever happened.
+    EXPECT_LT(s.allocated_bytes, start + 4 * 600 * 209 * 4);
+    if (round == 0)
+      afterFirstRound = s.allocated_bytes;
+    // Which blocks are kept may differ, and so the pages at their edges.
+    EXPECT_NEAR(double(s.allocated_bytes), double(afterFirstRound), 1 << 18);
+  }
+}
+
+TEST(Accounting, StaysBelowThePlannedWorstCase) {
+  for (int32_t fallback : {0, 1}) {
+    ss_engine_options options = optionsFor(3);
+    options.dense_fallback = fallback;
+    KernelSet kernels(layers());
+    Package package = Package::fromMemory(kernels.manifest(),
+                                          &KernelSet::lookup, &kernels);
+    ss_memory_plan plan = package.plan(options);
+    EXPECT_EQ(plan.dense, 3 * (4 * 80 * 128 + 2 * 16 * 24) * 4);
+    EXPECT_LT(plan.expected, plan.worst_case);
+    EngineUnderTest test(layers(), options, false);
+    std::vector<DrivenRequest> requests;
+    for (uint64_t seed = 0; seed < 3; ++seed)
+      requests.push_back(test.request(seed));
+    for (int step = 0; step < 150; ++step)
+      test.driver.step({&requests[0], &requests[1], &requests[2]});
+    EXPECT_LE(test.engine.statistics().allocated_peak, plan.worst_case);
+  }
+}
+
+// Rows of a state move to larger and to smaller blocks as its rank changes.
+TEST(Accounting, RowsFollowTheRank) {
+  LayerSpec layer = mamba2Layer(1, 1, 128, 128);
+  layer.policyValue = 1e-3;
+  KernelSet kernels({layer});
+  auto package = runtime::Package::fromMemory(kernels.manifest(),
+                                              &KernelSet::lookup, &kernels);
+  runtime::Engine engine(package, optionsFor(1));
+  runtime::LayerState &state = engine.layerState(0);
+  const int32_t slot = engine.allocateSlot();
+  const LayerWeights weights = randomWeights(layer, 0);
+  int64_t largest = 0;
+  auto decode = [&](const RandomRequest &request, int64_t from, int64_t to) {
+    for (int64_t position = from; position < to; ++position) {
+      TokenValues token = request.token(position);
+      std::vector<float> y(128);
+      ss_decode_args args = decodeArgs();
+      args.batch = 1;
+      args.slots = &slot;
+      args.q = {token.q.data(), 0};
+      args.k = {token.k.data(), 0};
+      args.v = {token.v.data(), 0};
+      args.gate = {token.gate.data(), 0};
+      args.a_log = weights.aLog.data();
+      args.dt_bias = weights.dtBias.data();
+      args.y = y.data();
+      engine.decodeLayer(0, args);
+      engine.endStep({&slot, 1});
+      ASSERT_LE(state.rank[0], state.capacityOf(0));
+      largest = std::max(largest, state.capacityOf(0));
+    }
+  };
+  EXPECT_EQ(state.capacityOf(0), 0);
+  decode(RandomRequest(layer, 1), 0, 40);
+  EXPECT_GE(largest, 40);
+  decode(RandomRequest(layer, 2, {2, 0, 4.0}), 40, 400);
+  EXPECT_LE(state.capacityOf(0), 24);
+  EXPECT_LE(state.rank[0], 6);
+}
+
+} // namespace
