@@ -146,8 +146,9 @@ Status EngineBackend::checkStates() const {
                        ", request " + std::to_string(request) + ", head " +
                        std::to_string(head) + ": found status " +
                        std::to_string(status[head]) +
-                       ", expected 0 (1: not finite, 2: the SVD did not "
-                       "converge)"};
+                       ", expected 0 (1: not finite, 4: an SVD did not "
+                       "converge, 8: rows "
+                       "dropped for lack of memory)"};
     }
   }
   return std::nullopt;
