@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 using namespace ss_run;
 
 namespace {
 
-constexpr int left = 120, top = 64, plotWidth = 720, rowHeight = 16;
+constexpr int left = 150, top = 64, plotWidth = 720, rowHeight = 16;
 constexpr int rowGap = 2, layerGap = 8, legendWidth = 110;
 constexpr int maxColumns = 360;
 constexpr int levels = 16;
@@ -41,9 +42,16 @@ std::string colorOf(int level) {
   return text;
 }
 
+/// XML has no bytes that are not UTF-8; a path may.
+std::string validUtf8(const std::string &text) {
+  using nlohmann::json;
+  return json::parse(
+      json(text).dump(-1, ' ', false, json::error_handler_t::replace));
+}
+
 std::string escape(const std::string &text) {
   std::string escaped;
-  for (char c : text) {
+  for (char c : validUtf8(text)) {
     if (c == '<')
       escaped += "&lt;";
     else if (c == '>')

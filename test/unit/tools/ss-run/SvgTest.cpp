@@ -38,7 +38,8 @@ TEST(Svg, DrawsOneStepAndNoRank) {
   RankHistory history;
   history.layers = {{"gdn", 0, 1, 128}};
   history.steps = {{0}};
-  const std::string svg = drawRanks(history, "");
+  const std::string svg = drawRanks(history, "\xff\x01");
+  EXPECT_NE(svg.find(">\xef\xbf\xbd <"), std::string::npos);
   EXPECT_NE(svg.find("<path class=\"c0\""), std::string::npos);
   EXPECT_EQ(svg.find("nan"), std::string::npos);
   EXPECT_EQ(svg.find("inf"), std::string::npos);
