@@ -3,6 +3,7 @@
 #include "package/Manifest.h"
 
 #include "package/CpuIsa.h"
+#include "package/ManifestCode.h"
 #include "package/ManifestFields.h"
 
 #include <algorithm>
@@ -51,6 +52,7 @@ KernelManifest parseKernel(const Json &json, size_t position) {
   else
     malformed(named.place(), ": role '", role,
               "', expected 'decode', 'compact' or 'densify'");
+  kernel.programsPerBlock = named.integer("programs_per_block", 1, 32);
   size_t argumentPosition = 0;
   for (const Json &entry : named.array("args")) {
     ManifestObject argument(
@@ -194,35 +196,12 @@ LayerManifest parseLayer(const Json &json, size_t position,
   return layer;
 }
 
-/// A path that stays inside the package.
-bool isInside(const std::string &path) {
-  if (path.empty() || path.front() == '/')
-    return false;
-  for (size_t begin = 0; begin <= path.size();) {
-    size_t end = std::min(path.find('/', begin), path.size());
-    if (path.compare(begin, end - begin, "..") == 0)
-      return false;
-    begin = end + 1;
-  }
-  return true;
-}
-
 CpuCodeManifest parseCpuCode(const Json &json, size_t position) {
   ManifestObject object(json, text("cpu entry ", position));
-  CpuCodeManifest code{object.string("isa"), object.string("file"),
-                       object.string("sha256")};
+  CpuCodeManifest code{object.string("isa"), parseFile(object)};
   if (cpuIsaLevel(code.isa) == 0)
     malformed(object.place(), ": isa '", code.isa,
               "', expected 'x86-64-v2', 'x86-64-v3' or 'x86-64-v4'");
-  if (!isInside(code.file))
-    malformed(object.place(), ": file '", code.file,
-              "', expected a path inside the package");
-  bool isHash = code.sha256.size() == 64 &&
-                code.sha256.find_first_not_of("0123456789abcdef") ==
-                    std::string::npos;
-  if (!isHash)
-    malformed(object.place(), ": sha256 '", code.sha256,
-              "', expected 64 lower-case hexadecimal digits");
   return code;
 }
 
@@ -252,6 +231,7 @@ Manifest parseTop(const Json &json) {
   if (top.has("cpu"))
     for (const Json &entry : top.array("cpu"))
       manifest.cpu.push_back(parseCpuCode(entry, manifest.cpu.size()));
+  parseCudaCode(json, manifest);
   return manifest;
 }
 

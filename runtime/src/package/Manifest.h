@@ -46,11 +46,36 @@ struct LayerManifest {
 struct KernelManifest {
   std::string name;
   KernelRole role = KernelRole::Decode;
+  int32_t programsPerBlock = 1; ///< of a launch on a GPU
   std::vector<Argument> arguments;
 };
 
+/// A file of the package and the hash of its contents.
+struct PackageFile {
+  std::string path, sha256;
+};
+
 struct CpuCodeManifest {
-  std::string isa, file, sha256;
+  std::string isa;
+  PackageFile file;
+};
+
+/// The GPU code of one kernel: source, and machine code for some GPUs.
+struct CudaCodeManifest {
+  struct Cubin {
+    std::string architecture; ///< "sm_90"
+    PackageFile file;
+  };
+  KernelIndex kernel = kNoKernel;
+  PackageFile source;
+  int64_t dynamicShared = 0; ///< bytes per block to be asked for at a launch
+  std::vector<Cubin> cubins;
+};
+
+/// A device header that sources include by `name`.
+struct CudaHeaderManifest {
+  std::string name;
+  PackageFile file;
 };
 
 struct Manifest {
@@ -58,6 +83,8 @@ struct Manifest {
   std::vector<LayerManifest> layers;
   std::vector<KernelManifest> kernels;
   std::vector<CpuCodeManifest> cpu;
+  std::vector<CudaCodeManifest> cuda;
+  std::vector<CudaHeaderManifest> cudaHeaders;
 };
 
 /// Parses and checks; throws a Failure with one clear line.

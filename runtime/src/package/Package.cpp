@@ -10,42 +10,34 @@
 
 #include <fstream>
 #include <iterator>
+#include <optional>
 
 namespace sinkstate::runtime {
 namespace {
 
-std::string readManifest(const std::string &folder) {
-  std::string path = folder + "/manifest.json";
+/// The file's bytes, or nothing if it cannot be read to its end.
+std::optional<std::string> readFile(const std::string &path) {
   std::ifstream file(path, std::ios::binary);
   std::string content;
   if (file)
     content.assign(std::istreambuf_iterator<char>(file), {});
   if (!file || file.bad())
-    fail(SS_NOT_FOUND, "'", path,
-         "' cannot be read, expected a kernel package folder: give the folder "
-         "that ss-compile wrote");
+    return std::nullopt;
   return content;
 }
 
-std::string sha256OfFile(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
+std::string readManifest(const std::string &folder) {
+  std::string path = folder + "/manifest.json";
+  std::optional<std::string> content = readFile(path);
+  if (!content)
     fail(SS_NOT_FOUND, "'", path,
-         "' cannot be opened, expected a readable file of the package: build "
-         "the package again");
-  Sha256 hash;
-  std::vector<char> buffer(1 << 16);
-  while (file) {
-    file.read(buffer.data(), std::streamsize(buffer.size()));
-    hash.update(buffer.data(), size_t(file.gcount()));
-  }
-  if (file.bad())
-    fail(SS_NOT_FOUND, "'", path,
-         "' could not be read to its end: check the disk");
-  return hash.finish();
+         "' cannot be read, expected a kernel package folder: give the folder "
+         "that ss-compile wrote");
+  return std::move(*content);
 }
 
-const CpuCodeManifest &bestCpuCode(const Manifest &manifest) {
+/// Null where only the GPU code of the package can run here.
+const CpuCodeManifest *bestCpuCode(const Manifest &manifest) {
   const int host = hostCpuIsaLevel();
   const CpuCodeManifest *best = nullptr;
   std::string offered;
@@ -55,16 +47,16 @@ const CpuCodeManifest &bestCpuCode(const Manifest &manifest) {
     if (level <= host && (!best || level > cpuIsaLevel(best->isa)))
       best = &code;
   }
-  if (manifest.cpu.empty())
+  if (manifest.cpu.empty() && manifest.cuda.empty())
     fail(SS_NOT_FOUND, "the package of model '", manifest.model,
          "' has no CPU code, expected an entry in 'cpu': compile it for this "
          "processor");
-  if (!best)
+  if (!best && manifest.cuda.empty())
     fail(SS_VERSION_MISMATCH, "the package of model '", manifest.model,
          "' has CPU code for ", offered, ", but this processor runs ",
          host > 1 ? text("x86-64-v", host) : "none of its levels",
          ": compile it for a lower level");
-  return *best;
+  return best;
 }
 
 } // namespace
@@ -76,22 +68,40 @@ void Package::LibraryCloser::operator()(void *handle) const noexcept {
 std::shared_ptr<const Package> Package::open(const std::string &folder) {
   auto package = std::make_shared<Package>();
   package->content = parseManifest(readManifest(folder));
-  package->loadCpuLibrary(folder);
+  package->folder = folder;
+  if (const CpuCodeManifest *code = bestCpuCode(package->content))
+    package->loadCpuLibrary(code->file);
   return package;
 }
 
-void Package::loadCpuLibrary(const std::string &folder) {
-  const CpuCodeManifest &code = bestCpuCode(content);
-  std::string path = folder + "/" + code.file;
+std::string Package::read(const PackageFile &file) const {
+  std::string path = folder + "/" + file.path;
+  std::optional<std::string> bytes = readFile(path);
+  if (!bytes)
+    fail(SS_NOT_FOUND, "'", path,
+         "' cannot be read, expected a readable file of the package: build "
+         "the package again");
+  if (std::string hash = sha256Hex(*bytes); hash != file.sha256)
+    fail(SS_MALFORMED_PACKAGE, "'", path, "' has sha256 ", hash,
+         ", expected ", file.sha256,
+         " (manifest.json): the file was changed or cut, copy the package "
+         "again");
+  return std::move(*bytes);
+}
+
+void Package::requireCpuCode() const {
+  if (cpuEntries.empty())
+    fail(SS_NOT_FOUND, "the package of model '", content.model,
+         "' has no CPU code for this processor, expected an entry in 'cpu' "
+         "that it runs: compile it for this processor or use the CUDA device");
+}
+
+void Package::loadCpuLibrary(const PackageFile &file) {
+  (void)read(file);
+  std::string path = folder + "/" + file.path;
   // A name without a slash would be searched for in the system's folders.
   if (path.front() != '/' && path.front() != '.')
     path = "./" + path;
-  std::string hash = sha256OfFile(path);
-  if (hash != code.sha256)
-    fail(SS_MALFORMED_PACKAGE, "'", path, "' has sha256 ", hash,
-         ", expected ", code.sha256,
-         " (manifest.json): the file was changed or cut, copy the package "
-         "again");
   library.reset(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));
   if (!library) {
     const char *why = dlerror();

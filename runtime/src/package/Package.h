@@ -16,6 +16,7 @@ namespace sinkstate::runtime {
 class Package {
 public:
   /// Opens a folder: manifest, then the best CPU library this processor runs.
+  /// GPU code is read when an engine needs it.
   static std::shared_ptr<const Package> open(const std::string &folder);
   static std::shared_ptr<const Package> fromMemory(std::string_view manifest,
                                                    ss_kernel_lookup lookup,
@@ -25,6 +26,11 @@ public:
   const KernelManifest &kernel(KernelIndex index) const {
     return content.kernels[size_t(index)];
   }
+  /// A file of the package, whose hash is checked.
+  std::string read(const PackageFile &file) const;
+
+  /// Throws unless the package has CPU code that this processor runs.
+  void requireCpuCode() const;
   ss_cpu_kernel cpuEntry(KernelIndex index) const {
     return cpuEntries[size_t(index)];
   }
@@ -34,9 +40,10 @@ private:
     void operator()(void *handle) const noexcept;
   };
 
-  void loadCpuLibrary(const std::string &folder);
+  void loadCpuLibrary(const PackageFile &file);
 
   Manifest content;
+  std::string folder; ///< empty: made in memory
   std::unique_ptr<void, LibraryCloser> library;
   std::vector<ss_cpu_kernel> cpuEntries;
 };
