@@ -49,20 +49,22 @@ SS_INLINE bool loadScaled(int m, const double *c, RowMatrix<M> &work,
   return true;
 }
 
-/// Squared norms of the columns of rows [first, m) of the left half.
+/// Squared norms of the columns of the left half.
 template <int M>
-SS_INLINE void columnNorms(int m, int first, const RowMatrix<M> &work,
-                           Vec *norms) {
+SS_INLINE void columnNorms(int m, const RowMatrix<M> &work, Vec *norms) {
   for (int j = 0; j < work.half; ++j)
     norms[j] = broadcast(0);
-  for (int i = first; i < m; ++i)
+  for (int i = 0; i < m; ++i)
     for (int j = 0; j < work.half; ++j)
       norms[j] += work.row[i][j] * work.row[i][j];
 }
 
-/// Applies the Householder reflection that clears column `pivot` below row k.
+/// Applies the Householder reflection that clears column `pivot` below row k;
+/// norms: what columnNorms would find in the rows below k.
 template <int M>
-SS_INLINE void reflect(int m, int k, int pivot, RowMatrix<M> &work) {
+SS_INLINE void reflect(int m, int k, int pivot, RowMatrix<M> &work,
+                       Vec *norms) {
+  constexpr int half = RowMatrix<M>::half, width = RowMatrix<M>::width;
   double v[M], square = 0;
   for (int i = k; i < m; ++i) {
     v[i] = work.left(i)[pivot];
@@ -71,34 +73,63 @@ SS_INLINE void reflect(int m, int k, int pivot, RowMatrix<M> &work) {
   double norm = __builtin_sqrt(square);
   double diagonal = v[k] >= 0 ? -norm : norm;
   v[k] -= diagonal;
-  Vec w[RowMatrix<M>::width];
-  for (int j = 0; j < work.width; ++j)
+  Vec w[width];
+  for (int j = 0; j < width; ++j)
     w[j] = broadcast(v[k]) * work.row[k][j];
   for (int i = k + 1; i < m; ++i)
-    for (int j = 0; j < work.width; ++j)
+    for (int j = 0; j < width; ++j)
       w[j] += broadcast(v[i]) * work.row[i][j];
   Vec factor = broadcast(1 / (-diagonal * v[k]));
-  for (int j = 0; j < work.width; ++j)
+  for (int j = 0; j < width; ++j) {
     w[j] *= factor;
-  for (int i = k; i < m; ++i) {
-    for (int j = 0; j < work.width; ++j)
-      work.row[i][j] -= broadcast(v[i]) * w[j];
-    work.left(i)[pivot] = 0;
+    work.row[k][j] -= broadcast(v[k]) * w[j];
   }
   work.left(k)[pivot] = diagonal;
+  for (int j = 0; j < half; ++j)
+    norms[j] = broadcast(0);
+  for (int i = k + 1; i < m; ++i) {
+    for (int j = 0; j < width; ++j) {
+      Vec x = work.row[i][j] - broadcast(v[i]) * w[j];
+      work.row[i][j] = x;
+      if (j < half)
+        norms[j] += x * x;
+    }
+    work.left(i)[pivot] = 0;
+  }
+}
+
+/// The first column of the largest norm.
+template <int M> SS_INLINE int findPivot(const Vec *norms) {
+  typedef int64_t Index __attribute__((vector_size(64)));
+  Vec best = norms[0];
+  Index block = {};
+  for (int j = 1; j < RowMatrix<M>::half; ++j) {
+    Index larger = norms[j] > best;
+    block = larger ? Index{} + j : block;
+    best = larger ? norms[j] : best;
+  }
+  int pivot = int(block[0]) * lanes;
+  double largest = best[0];
+  for (int i = 1; i < lanes; ++i) {
+    bool larger = best[i] > largest;
+    pivot = larger ? int(block[i]) * lanes + i : pivot;
+    largest = larger ? best[i] : largest;
+  }
+  return pivot;
 }
 
 /// QR with column pivoting; columns stay where they are. Returns the numeric
 /// rank: the left half of the rows from there on is to be taken as zero.
 template <int M> SS_INLINE int pivotedQr(int m, RowMatrix<M> &work) {
-  Vec norms[RowMatrix<M>::half], free[RowMatrix<M>::half];
-  for (int j = 0; j < work.half; ++j)
+  constexpr int half = RowMatrix<M>::half;
+  Vec norms[half], free[half];
+  for (int j = 0; j < half; ++j)
     free[j] = broadcast(1);
+  columnNorms<M>(m, work, norms);
   double tolerance = 0;
   for (int k = 0; k < m; ++k) {
-    columnNorms<M>(m, k, work, norms);
     Vec sum = broadcast(0);
-    for (int j = 0; j < work.half; ++j) {
+    for (int j = 0; j < half; ++j) {
       norms[j] *= free[j];
       sum += norms[j];
     }
@@ -107,12 +138,9 @@ template <int M> SS_INLINE int pivotedQr(int m, RowMatrix<M> &work) {
       tolerance = total * rankTolerance * rankTolerance;
     if (total <= tolerance)
       return k;
-    const double *norm = (const double *)norms;
-    int pivot = 0;
-    for (int j = 1; j < M; ++j)
-      pivot = norm[j] > norm[pivot] ? j : pivot;
+    int pivot = findPivot<M>(norms);
     ((double *)free)[pivot] = 0;
-    reflect<M>(m, k, pivot, work);
+    reflect<M>(m, k, pivot, work, norms);
   }
   return m;
 }
@@ -323,10 +351,10 @@ int32_t coreSvdFor(int m, double *c, double *xt, double *sigma, double *yt) {
     return storeNothing(m, xt, sigma, yt);
   int rank = pivotedQr<M>(m, work);
   // An odd number of rows plays against a row of zeros, never rotated.
-  int players = (rank + 1) & ~1;
-  if (players > rank)
-    for (int j = 0; j < work.width; ++j)
-      work.row[rank][j] = broadcast(0);
+  int players = rank;
+  if (rank % 2 == 1)
+    for (Vec &x : work.row[players++])
+      x = broadcast(0);
   int32_t status = rank > 1 ? jacobi<M>(work, players) : 0;
   storeSorted<M>(m, rank, exponent, work, xt, sigma, yt);
   if (!isFinite(sigma[0]))

@@ -13,7 +13,6 @@ namespace {
 
 typedef double Vec __attribute__((vector_size(64)));
 constexpr int lanes = 8;
-constexpr int maxSize = 64;
 
 /// Up to M rows of two halves of M columns each: the matrix that is worked on
 /// and the one that the same row operations are recorded in.
@@ -50,9 +49,12 @@ SS_INLINE void setZero(double *x, int n) {
 
 } // namespace
 
-/// Calls FUNCTION<size>(m, ...) with the smallest compiled size that holds m.
+/// Calls FUNCTION<size>(m, ...) with the smallest compiled size that holds m;
+/// nothing is to be done for an empty matrix.
 #define SS_DISPATCH_SIZE(m, FUNCTION, ...)                                     \
   do {                                                                         \
+    if ((m) < 1)                                                               \
+      return 0;                                                                \
     if ((m) <= 8)                                                              \
       return FUNCTION<8>(m, __VA_ARGS__);                                      \
     if ((m) <= 16)                                                             \
