@@ -71,7 +71,7 @@ protected:
 TEST_F(EngineTest, NothingDroppedIsTheDenseModel) {
   EXPECT_LE(difference(layersOf(model.config), 192), 2e-3f);
   options.dense_fallback = 0;
-  EXPECT_LE(difference(layersOf(model.config), 80), 2e-3f);
+  EXPECT_LE(difference(layersOf(model.config), 192), 2e-3f);
 }
 
 TEST_F(EngineTest, DenseLayersAreTheDenseModel) {
