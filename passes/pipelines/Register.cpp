@@ -2,6 +2,7 @@
 
 #include "passes/pipelines/Register.h"
 
+#include "codegen/cpu/Passes.h"
 #include "dialect/ss/SS.h"
 #include "dialect/ssk/SSKDialect.h"
 #include "passes/pipelines/Pipelines.h"
@@ -29,4 +30,6 @@ void sinkstate::registerPasses() {
   ss::registerSSPasses();
   ssk::registerSSKPasses();
   registerPipelines();
+  cpu::registerSSKCpuPasses();
+  cpu::registerSSKToLLVMPipeline();
 }

@@ -1,0 +1,226 @@
+//===- MathExpansion.cpp - arith and math without a C library -------------===//
+#include "codegen/cpu/MathExpansion.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace sinkstate::cpu;
+
+namespace {
+
+/// Arithmetic on values shaped like `x`, f32 or i32 or i1.
+class Expression {
+public:
+  Expression(OpBuilder &builder, Location loc, Value x)
+      : builder(builder), loc(loc), floatType(x.getType()),
+        intType(withElement(builder.getI32Type())) {}
+
+  Value number(float value) { return constant(floatType, builder.getF32FloatAttr(value)); }
+  Value integer(int32_t value) { return constant(intType, builder.getI32IntegerAttr(value)); }
+  Value add(Value a, Value b) { return arith::AddFOp::create(builder, loc, a, b); }
+  Value sub(Value a, Value b) { return arith::SubFOp::create(builder, loc, a, b); }
+  Value mul(Value a, Value b) { return arith::MulFOp::create(builder, loc, a, b); }
+  Value div(Value a, Value b) { return arith::DivFOp::create(builder, loc, a, b); }
+  Value fma(Value a, Value b, Value c) { return LLVM::FMulAddOp::create(builder, loc, a, b, c); }
+  Value addInt(Value a, Value b) { return arith::AddIOp::create(builder, loc, a, b); }
+  Value subInt(Value a, Value b) { return arith::SubIOp::create(builder, loc, a, b); }
+  Value andInt(Value a, Value b) { return arith::AndIOp::create(builder, loc, a, b); }
+  Value shiftLeft(Value a, int32_t bits) { return arith::ShLIOp::create(builder, loc, a, integer(bits)); }
+  Value shiftRight(Value a, int32_t bits) { return arith::ShRSIOp::create(builder, loc, a, integer(bits)); }
+  Value toBits(Value a) { return arith::BitcastOp::create(builder, loc, intType, a); }
+  Value fromBits(Value a) { return arith::BitcastOp::create(builder, loc, floatType, a); }
+  Value toFloat(Value a) { return arith::SIToFPOp::create(builder, loc, floatType, a); }
+  Value compare(arith::CmpFPredicate predicate, Value a, Value b) {
+    return arith::CmpFOp::create(builder, loc, predicate, a, b);
+  }
+  Value select(Value condition, Value a, Value b) {
+    return arith::SelectOp::create(builder, loc, condition, a, b);
+  }
+  /// ((c0 x + c1) x + c2) ...
+  Value polynomial(Value x, ArrayRef<float> coefficients) {
+    Value sum = number(coefficients[0]);
+    for (float coefficient : coefficients.drop_front())
+      sum = fma(sum, x, number(coefficient));
+    return sum;
+  }
+  /// 2^n for -127 < n < 128.
+  Value powerOfTwo(Value n) { return fromBits(shiftLeft(addInt(n, integer(127)), 23)); }
+
+  Type withElement(Type element) {
+    if (auto vector = dyn_cast<VectorType>(floatType))
+      return VectorType::get(vector.getShape(), element);
+    return element;
+  }
+
+private:
+  Value constant(Type type, TypedAttr value) {
+    if (auto vector = dyn_cast<VectorType>(type))
+      value = DenseElementsAttr::get(vector, Attribute(value));
+    return arith::ConstantOp::create(builder, loc, value);
+  }
+
+  OpBuilder &builder;
+  Location loc;
+  Type floatType, intType;
+};
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+} // namespace
+
+/// x = n ln 2 + r with |r| <= ln 2 / 2; e^r by the polynomial of Cephes' expf;
+/// 2^n in two factors, so that results beyond the normal range come out right.
+Value sinkstate::cpu::createExp(OpBuilder &builder, Location loc, Value x) {
+  Expression e(builder, loc, x);
+  using P = arith::CmpFPredicate;
+  // e^89 is infinite and e^-104 is zero in f32. NaN passes both comparisons.
+  x = e.select(e.compare(P::OGT, x, e.number(89.0f)), e.number(89.0f), x);
+  x = e.select(e.compare(P::OLT, x, e.number(-104.0f)), e.number(-104.0f), x);
+  // Adding 1.5 * 2^23 rounds to the nearest integer, which then stands in the
+  // low bits.
+  Value magic = e.number(12582912.0f);
+  Value shifted = e.fma(x, e.number(1.44269504088896341f), magic);
+  Value n = e.subInt(e.toBits(shifted), e.toBits(magic));
+  Value nf = e.sub(shifted, magic);
+  // ln 2 in two parts; products of n and the first are exact.
+  Value r = e.fma(nf, e.number(-0.693359375f), x);
+  r = e.fma(nf, e.number(2.12194440e-4f), r);
+  Value p = e.polynomial(r, {1.9875691500e-4f, 1.3981999507e-3f,
+                             8.3334519073e-3f, 4.1665795894e-2f,
+                             1.6666665459e-1f, 5.0000001201e-1f});
+  Value y = e.add(e.fma(p, e.mul(r, r), r), e.number(1.0f));
+  Value half = e.shiftRight(n, 1);
+  return e.mul(e.mul(y, e.powerOfTwo(half)),
+               e.powerOfTwo(e.subInt(n, half)));
+}
+
+/// x = 2^k m with m in [sqrt(1/2), sqrt(2)); ln m by the series in
+/// s = f / (2 + f), f = m - 1, with the coefficients of the FreeBSD msun.
+Value sinkstate::cpu::createLog(OpBuilder &builder, Location loc, Value x) {
+  Expression e(builder, loc, x);
+  using P = arith::CmpFPredicate;
+  Value tiny = e.compare(P::OLT, x, e.number(1.17549435e-38f));
+  Value normal = e.select(tiny, e.mul(x, e.number(8388608.0f)), x);
+  Value bits = e.addInt(e.toBits(normal), e.integer(0x3f800000 - 0x3f3504f3));
+  Value k = e.subInt(e.shiftRight(bits, 23), e.integer(127));
+  k = e.select(tiny, e.subInt(k, e.integer(23)), k);
+  Value m = e.fromBits(e.addInt(e.andInt(bits, e.integer(0x007fffff)),
+                                e.integer(0x3f3504f3)));
+  Value f = e.sub(m, e.number(1.0f));
+  Value s = e.div(f, e.add(f, e.number(2.0f)));
+  Value z = e.mul(s, s);
+  Value series = e.mul(z, e.polynomial(z, {0.24279078841f, 0.28498786688f,
+                                           0.40000972152f, 0.66666662693f}));
+  Value halfSquare = e.mul(e.mul(e.number(0.5f), f), f);
+  Value kf = e.toFloat(k);
+  Value low = e.fma(s, e.add(halfSquare, series),
+                    e.mul(kf, e.number(9.0580006145e-6f)));
+  Value result = e.add(e.sub(low, halfSquare), f);
+  result = e.fma(kf, e.number(6.9313812256e-1f), result);
+  result = e.select(e.compare(P::OEQ, x, e.number(kInfinity)), x, result);
+  result = e.select(e.compare(P::OEQ, x, e.number(0.0f)), e.number(-kInfinity),
+                    result);
+  return e.select(e.compare(P::ULT, x, e.number(0.0f)), e.number(kNaN), result);
+}
+
+/// With u = 1 + x as rounded, ln (1 + x) = ln u + (x - (u - 1)) / u.
+Value sinkstate::cpu::createLog1p(OpBuilder &builder, Location loc, Value x) {
+  Expression e(builder, loc, x);
+  using P = arith::CmpFPredicate;
+  Value one = e.number(1.0f);
+  Value u = e.add(x, one);
+  Value rest = e.sub(x, e.sub(u, one));
+  Value log = createLog(builder, loc, u);
+  Value result = e.add(log, e.div(rest, u));
+  // At 0 and infinity the correction is 0/0 or NaN; the logarithm stands.
+  Value keep = e.compare(P::OEQ, u, e.number(0.0f));
+  result = e.select(keep, log, result);
+  return e.select(e.compare(P::OEQ, u, e.number(kInfinity)), u, result);
+}
+
+/// f32 to bf16, to nearest, ties to even, in integers: processors without the
+/// instruction would call a library.
+static Value createTruncToBF16(OpBuilder &builder, Location loc, Value x,
+                               Type type) {
+  Expression e(builder, loc, x);
+  Value bits = e.toBits(x);
+  Value odd = e.andInt(e.shiftRight(bits, 16), e.integer(1));
+  Value rounded = e.addInt(bits, e.addInt(odd, e.integer(0x7fff)));
+  Value isNaN = e.compare(arith::CmpFPredicate::UNO, x, x);
+  rounded = e.select(isNaN, e.integer(0x7fc00000), rounded);
+  Value high = e.shiftRight(rounded, 16);
+  Value half = arith::TruncIOp::create(
+      builder, loc, e.withElement(builder.getI16Type()), high);
+  return arith::BitcastOp::create(builder, loc, type, half);
+}
+
+/// The operation itself, on other operands.
+static Value createSame(OpBuilder &builder, Operation &op, ValueRange operands,
+                        Type type) {
+  OperationState state(op.getLoc(), op.getName());
+  state.addOperands(operands);
+  state.addTypes(type);
+  state.addAttributes(op.getAttrs());
+  return builder.create(state)->getResult(0);
+}
+
+/// Operations that processors have, on every element type they are used with.
+static bool isInstruction(Operation &op) {
+  if (isa<arith::RemFOp>(op))
+    return false;
+  if (op.getName().getDialectNamespace() == "arith")
+    return true;
+  return isa<math::SqrtOp, math::AbsFOp, math::AbsIOp, math::FloorOp,
+             math::CeilOp, math::TruncOp, math::RoundEvenOp,
+             math::CopySignOp>(op);
+}
+
+/// The f32 expansion of an operation of math; null if it has none.
+static Value expandMath(OpBuilder &builder, Operation &op,
+                        ValueRange operands) {
+  Location loc = op.getLoc();
+  if (auto fma = dyn_cast<math::FmaOp>(op))
+    return LLVM::FMulAddOp::create(builder, loc, operands[0], operands[1],
+                                   operands[2]);
+  if (!getElementTypeOrSelf(op.getResult(0)).isF32())
+    return Value();
+  Value x = operands[0];
+  return llvm::TypeSwitch<Operation *, Value>(&op)
+      .Case([&](math::ExpOp) { return createExp(builder, loc, x); })
+      .Case([&](math::LogOp) { return createLog(builder, loc, x); })
+      .Case([&](math::Log1pOp) { return createLog1p(builder, loc, x); })
+      .Case([&](math::RsqrtOp) {
+        Expression e(builder, loc, x);
+        Value root = math::SqrtOp::create(builder, loc, x);
+        return e.div(e.number(1.0f), root);
+      })
+      .Default([](Operation *) { return Value(); });
+}
+
+LogicalResult sinkstate::cpu::createElementwise(OpBuilder &builder,
+                                                Operation &op,
+                                                ValueRange operands, Type type,
+                                                Value &result) {
+  if (isa<arith::TruncFOp>(op) && getElementTypeOrSelf(type).isBF16() &&
+      getElementTypeOrSelf(operands[0]).isF32()) {
+    result = createTruncToBF16(builder, op.getLoc(), operands[0], type);
+    return success();
+  }
+  if (isInstruction(op)) {
+    result = createSame(builder, op, operands, type);
+    return success();
+  }
+  result = expandMath(builder, op, operands);
+  if (result)
+    return success();
+  return op.emitError("'")
+         << op.getName() << "' on " << op.getOperand(0).getType()
+         << " would need a C library, expected exp, log, log1p or rsqrt of "
+            "f32, or sqrt, absf, floor, ceil, trunc, roundeven, copysign, fma";
+}

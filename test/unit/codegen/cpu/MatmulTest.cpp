@@ -1,0 +1,118 @@
+//===- MatmulTest.cpp - products of matrices in scratch -------------------===//
+#include "CpuTest.h"
+
+#include <cmath>
+
+using namespace sinkstate::test;
+
+namespace {
+
+struct Shape {
+  int m, n, k;
+};
+
+class MatmulTest : public CpuTest {};
+
+std::string shape(int rows, int columns, const std::string &element) {
+  return number(rows) + "x" + number(columns) + "x" + element;
+}
+
+/// Loads a and b into scratch, multiplies, and stores the product.
+std::string matmulKernel(const Shape &s, bool ta, bool tb, const std::string &ea,
+                         const std::string &eb, const std::string &ec) {
+  std::string a = ta ? shape(s.k, s.m, ea) : shape(s.m, s.k, ea);
+  std::string b = tb ? shape(s.n, s.k, eb) : shape(s.k, s.n, eb);
+  std::string flags = ta && tb ? "{transpose_a, transpose_b}"
+                      : ta     ? "{transpose_a}"
+                      : tb     ? "{transpose_b}"
+                               : "";
+  return substitute(R"(
+    ssk.kernel @f(%a: !ssk.global<${EA}> {ssk.name = "a"}, %b: !ssk.global<${EB}> {ssk.name = "b"},
+                  %c: !ssk.global<${EC}> {ssk.name = "c"}) {
+      %c0 = arith.constant 0 : index
+      %sa = ssk.alloc : !ssk.shared<${A}>
+      %sb = ssk.alloc : !ssk.shared<${B}>
+      %sc = ssk.alloc : !ssk.shared<${C}>
+      %ta = ssk.load %a[%c0] : !ssk.global<${EA}> -> !ssk.tile<${A}, lanes = 1>
+      ssk.store %ta, %sa[%c0, %c0] : !ssk.tile<${A}, lanes = 1>, !ssk.shared<${A}>
+      %tb = ssk.load %b[%c0] : !ssk.global<${EB}> -> !ssk.tile<${B}, lanes = 1>
+      ssk.store %tb, %sb[%c0, %c0] : !ssk.tile<${B}, lanes = 1>, !ssk.shared<${B}>
+      ssk.matmul %sa, %sb into %sc ${F} : !ssk.shared<${A}>, !ssk.shared<${B}>, !ssk.shared<${C}>
+      %tc = ssk.load %sc[%c0, %c0] : !ssk.shared<${C}> -> !ssk.tile<${C}, lanes = 1>
+      ssk.store %tc, %c[%c0] : !ssk.tile<${C}, lanes = 1>, !ssk.global<${EC}>
+      ssk.return
+    })",
+                    {{"A", a}, {"B", b}, {"C", shape(s.m, s.n, ec)}, {"EA", ea},
+                     {"EB", eb}, {"EC", ec}, {"F", flags}});
+}
+
+template <typename A, typename B, typename C>
+void check(const Target &target, const Shape &s, bool ta, bool tb,
+           const std::string &ea, const std::string &eb, const std::string &ec) {
+  Kernels kernels(matmulKernel(s, ta, tb, ea, eb, ec), target);
+  auto a = randomVector<A>(s.m * s.k, 1);
+  auto b = randomVector<B>(s.k * s.n, 2);
+  std::vector<C> c(s.m * s.n, C(99));
+  kernels.run("f", 0, 1, a.data(), b.data(), c.data());
+  for (int i = 0; i < s.m; ++i)
+    for (int j = 0; j < s.n; ++j) {
+      double fused = 0, plain = 0;
+      for (int l = 0; l < s.k; ++l) {
+        double x = ta ? a[l * s.m + i] : a[i * s.k + l];
+        double y = tb ? b[j * s.k + l] : b[l * s.n + j];
+        fused = std::fma(x, y, fused);
+        plain = plain + x * y;
+      }
+      // The sum is in ascending order: exact to the bit, fused or not.
+      C got = c[i * s.n + j];
+      EXPECT_TRUE(got == C(fused) || got == C(plain))
+          << s.m << "x" << s.n << "x" << s.k << (ta ? " ta" : "")
+          << (tb ? " tb" : "") << " " << ea << eb << ec << " at " << i << ", "
+          << j << ": " << got << " is not " << fused;
+    }
+}
+
+TEST_P(MatmulTest, AllTransposesAndTypes) {
+  const Target &t = GetParam();
+  for (bool ta : {false, true})
+    for (bool tb : {false, true}) {
+      check<float, float, double>(t, {16, 16, 20}, ta, tb, "f32", "f32", "f64");
+      check<double, float, float>(t, {13, 35, 17}, ta, tb, "f64", "f32", "f32");
+      check<float, double, float>(t, {5, 7, 3}, ta, tb, "f32", "f64", "f32");
+      check<double, double, double>(t, {9, 21, 6}, ta, tb, "f64", "f64", "f64");
+    }
+  check<float, float, float>(t, {1, 1, 1}, false, false, "f32", "f32", "f32");
+  check<double, float, float>(t, {64, 128, 64}, true, false, "f64", "f32", "f32");
+}
+
+TEST_P(MatmulTest, FactorsMayBeTheSameScratch) {
+  std::string text = R"(
+    ssk.kernel @f(%a: !ssk.global<f32> {ssk.name = "a"}, %c: !ssk.global<f64> {ssk.name = "c"}) {
+      %c0 = arith.constant 0 : index
+      %s = ssk.alloc : !ssk.shared<9x20xf32>
+      %g = ssk.alloc : !ssk.shared<9x9xf64>
+      %t = ssk.load %a[%c0] : !ssk.global<f32> -> !ssk.tile<9x20xf32, lanes = 1>
+      ssk.store %t, %s[%c0, %c0] : !ssk.tile<9x20xf32, lanes = 1>, !ssk.shared<9x20xf32>
+      ssk.matmul %s, %s into %g {transpose_b} : !ssk.shared<9x20xf32>, !ssk.shared<9x20xf32>, !ssk.shared<9x9xf64>
+      %u = ssk.load %g[%c0, %c0] : !ssk.shared<9x9xf64> -> !ssk.tile<9x9xf64, lanes = 1>
+      ssk.store %u, %c[%c0] : !ssk.tile<9x9xf64, lanes = 1>, !ssk.global<f64>
+      ssk.return
+    })";
+  Kernels kernels(text, GetParam());
+  auto a = randomVector<float>(180, 1);
+  std::vector<double> c(81);
+  kernels.run("f", 0, 1, a.data(), c.data());
+  for (int i = 0; i < 9; ++i)
+    for (int j = 0; j < 9; ++j) {
+      double expected = 0;
+      for (int l = 0; l < 20; ++l)
+        expected += double(a[i * 20 + l]) * a[j * 20 + l];
+      EXPECT_NEAR(c[i * 9 + j], expected, 1e-13);
+      EXPECT_EQ(c[i * 9 + j], c[j * 9 + i]) << "a Gram matrix is symmetric";
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, MatmulTest, testing::ValuesIn(getTargets()),
+                         getTargetName);
+
+} // namespace
