@@ -2,6 +2,8 @@
 
 #include "nvrtc/Nvrtc.h"
 
+#include "environment/Environment.h"
+
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -33,9 +35,9 @@ constexpr size_t kLongestLog = 4096;
 
 std::vector<std::string> candidatePaths() {
   std::vector<std::string> folders = {""};
-  for (const char *variable : {"CUDA_HOME", "CUDA_PATH"})
-    if (const char *home = std::getenv(variable); home && *home)
-      folders.push_back(std::string(home) + "/lib64/");
+  for (const auto *variable : {&environment::cudaHome, &environment::cudaPath})
+    if (std::string home = environment::read(*variable); !home.empty())
+      folders.push_back(home + "/lib64/");
   folders.push_back("/usr/local/cuda/lib64/");
   std::vector<std::string> paths;
   for (const std::string &folder : folders)
