@@ -25,8 +25,7 @@ void checkOptions(const ss_engine_options &options) {
 
 Engine::Engine(std::shared_ptr<const Package> loaded,
                const ss_engine_options &options)
-    : package(std::move(loaded)), options(options), device(options.threads),
-      slots(size_t(options.slots)) {
+    : package(std::move(loaded)), options(options), device(options.threads) {
   const Manifest &manifest = package->manifest();
   layers.reserve(manifest.layers.size());
   for (const LayerManifest &layer : manifest.layers)
@@ -35,6 +34,7 @@ Engine::Engine(std::shared_ptr<const Package> loaded,
   allocated.resize(layers.size());
   for (const LayerState &layer : layers)
     noteAllocation(layer);
+  slots.resize(size_t(options.slots));
   freeSlots.reserve(slots.size());
   for (int32_t slot = options.slots; slot-- > 0;)
     freeSlots.push_back(slot);

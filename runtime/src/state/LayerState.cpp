@@ -10,9 +10,10 @@ namespace sinkstate::runtime {
 
 LayerState::LayerState(Device &device, const LayerManifest &manifest,
                        int32_t slots, bool denseFallback)
-    : decodedTokens(size_t(slots), 0), device(&device), layer(&manifest),
+    : device(&device), layer(&manifest),
       sizes(manifest, slots, denseFallback),
       fixedBytes(sizes.fixedBytes(device)) {
+  decodedTokens.resize(size_t(slots), 0);
   if (manifest.denseForm) {
     dense = DeviceArray<float>(device, sizes.denseFormFloats);
     return;

@@ -1,0 +1,243 @@
+//===- ErrorsTest.cpp - Every misuse gets one clear line ------------------===//
+
+#include "EngineUnderTest.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <thread>
+
+using namespace sinkstate;
+using namespace sinkstate::test;
+
+namespace {
+
+/// A two-slot engine whose decode arguments are right until a test spoils them.
+class Misuse : public testing::Test {
+protected:
+  Misuse()
+      : layer(gdnLayer(4, 2, 16, 8)), test({layer}, optionsFor(3), false),
+        q(2 * 16), k(2 * 16), v(2 * 64), gate(2 * 4), beta(2 * 4), y(2 * 64),
+        aLog(4), dtBias(4) {
+    slots = {test.engine.allocateSlot(), test.engine.allocateSlot()};
+    args = decodeArgs();
+    args.batch = 2;
+    args.slots = slots.data();
+    args.q = {q.data(), 0};
+    args.k = {k.data(), 0};
+    args.v = {v.data(), 0};
+    args.gate = {gate.data(), 0};
+    args.beta = {beta.data(), 0};
+    args.a_log = aLog.data();
+    args.dt_bias = dtBias.data();
+    args.y = y.data();
+  }
+
+  /// `call` fails with this result and line, and nothing has changed.
+  void expect(ss_result call, ss_result result, const std::string &line) {
+    EXPECT_EQ(call, result);
+    EXPECT_EQ(ss_last_error(), line);
+  }
+  void expectDecode(ss_result result, const std::string &line) {
+    std::fill(y.begin(), y.end(), 42.0f);
+    expect(ss_decode_layer(test.engine.get(), 0, &args), result, line);
+    EXPECT_EQ(y, std::vector<float>(y.size(), 42.0f));
+    for (float value : test.engine.densify(0, slots[0] < 0 ? 0 : slots[0]))
+      ASSERT_EQ(value, 0.0f);
+  }
+
+  LayerSpec layer;
+  EngineUnderTest test;
+  std::vector<float> q, k, v, gate, beta, y, aLog, dtBias;
+  std::vector<int32_t> slots;
+  ss_decode_args args;
+};
+
+TEST_F(Misuse, TheArgumentsAreRightBeforeTheyAreSpoiled) {
+  std::fill(k.begin(), k.end(), 1.0f);
+  std::fill(v.begin(), v.end(), 1.0f);
+  EXPECT_EQ(ss_decode_layer(test.engine.get(), 0, &args), SS_OK);
+  EXPECT_EQ(y, std::vector<float>(y.size(), 0.0f)); // q is zero
+}
+
+TEST_F(Misuse, StructSizes) {
+  args.struct_size = 8;
+  expectDecode(SS_INVALID_ARGUMENT,
+               "args->struct_size is 8, expected " +
+                   std::to_string(sizeof(ss_decode_args)) +
+                   ": set it to sizeof(ss_decode_args) of this library's "
+                   "header");
+  ss_statistics statistics = {};
+  expect(ss_engine_statistics(test.engine.get(), &statistics),
+         SS_INVALID_ARGUMENT,
+         "out->struct_size is 0, expected " +
+             std::to_string(sizeof(ss_statistics)) +
+             ": set it to sizeof(ss_statistics) of this library's header");
+}
+
+TEST_F(Misuse, Layers) {
+  expect(ss_decode_layer(test.engine.get(), 1, &args), SS_INVALID_ARGUMENT,
+         "layer 1, expected 0 to 0 (the recurrent layers of model "
+         "'reference')");
+  int32_t ranks[4];
+  expect(ss_state_ranks(test.engine.get(), -1, 0, ranks), SS_INVALID_ARGUMENT,
+         "layer -1, expected 0 to 0 (the recurrent layers of model "
+         "'reference')");
+}
+
+TEST_F(Misuse, BatchesAndSlots) {
+  args.batch = 0;
+  expectDecode(SS_INVALID_ARGUMENT, "args.batch is 0, expected at least 1");
+  args.batch = 2;
+  args.slots = nullptr;
+  expectDecode(SS_INVALID_ARGUMENT, "args.slots is null, expected 2 slots");
+  args.slots = slots.data();
+  slots[1] = slots[0];
+  expectDecode(SS_INVALID_ARGUMENT,
+               "slot 0 appears twice in the batch, expected every slot once");
+  slots[1] = 3;
+  expectDecode(SS_INVALID_ARGUMENT, "slot 3, expected 0 to 2");
+  slots[1] = 2;
+  expectDecode(SS_INVALID_ARGUMENT,
+               "slot 2 has no owner, expected a slot from ss_slot_alloc");
+  expect(ss_slot_free(test.engine.get(), 2), SS_INVALID_ARGUMENT,
+         "slot 2 has no owner, expected a slot from ss_slot_alloc");
+  expect(ss_slot_reset(test.engine.get(), -1), SS_INVALID_ARGUMENT,
+         "slot -1, expected 0 to 2");
+  test.engine.freeSlot(1);
+  expect(ss_slot_free(test.engine.get(), 1), SS_INVALID_ARGUMENT,
+         "slot 1 has no owner, expected a slot from ss_slot_alloc");
+}
+
+TEST_F(Misuse, NullArrays) {
+  struct Case {
+    const char *name, *width;
+    std::function<void(bool)> set;
+  };
+  const Case cases[] = {
+      {"q", "16", [&](bool on) { args.q.data = on ? q.data() : nullptr; }},
+      {"k", "16", [&](bool on) { args.k.data = on ? k.data() : nullptr; }},
+      {"v", "64", [&](bool on) { args.v.data = on ? v.data() : nullptr; }},
+      {"gate", "4",
+       [&](bool on) { args.gate.data = on ? gate.data() : nullptr; }},
+      {"beta", "4",
+       [&](bool on) { args.beta.data = on ? beta.data() : nullptr; }},
+      {"a_log", "4", [&](bool on) { args.a_log = on ? aLog.data() : nullptr; }},
+      {"dt_bias", "4",
+       [&](bool on) { args.dt_bias = on ? dtBias.data() : nullptr; }},
+  };
+  for (const Case &c : cases) {
+    c.set(false);
+    expectDecode(SS_INVALID_ARGUMENT, std::string("args.") + c.name +
+                                          " is null, expected rows of " +
+                                          c.width + " floats");
+    c.set(true);
+  }
+  args.y = nullptr;
+  expect(ss_decode_layer(test.engine.get(), 0, &args), SS_INVALID_ARGUMENT,
+         "args.y is null, expected rows of 64 floats");
+}
+
+TEST_F(Misuse, Strides) {
+  args.v.stride = 63;
+  expectDecode(SS_INVALID_ARGUMENT, "args.v has stride 63, expected 0 (packed) "
+                                    "or at least 64 floats");
+  args.v.stride = 0;
+  args.y_stride = -64;
+  expectDecode(SS_INVALID_ARGUMENT, "args.y has stride -64, expected 0 "
+                                    "(packed) or at least 64 floats");
+}
+
+TEST_F(Misuse, ALayerTakesOneTokenPerStep) {
+  ASSERT_EQ(ss_decode_layer(test.engine.get(), 0, &args), SS_OK);
+  expect(ss_decode_layer(test.engine.get(), 0, &args), SS_BUFFER_FULL,
+         "layer 'layer0' has decoded position 0 of slot 0 already, expected "
+         "one token per step: call ss_end_step first");
+  ASSERT_EQ(ss_end_step(test.engine.get(), slots.data(), 2), SS_OK);
+  EXPECT_EQ(ss_decode_layer(test.engine.get(), 0, &args), SS_OK);
+}
+
+TEST_F(Misuse, EndOfAStep) {
+  expect(ss_end_step(test.engine.get(), slots.data(), 0), SS_INVALID_ARGUMENT,
+         "batch is 0, expected at least 1");
+  slots[1] = slots[0];
+  expect(ss_end_step(test.engine.get(), slots.data(), 2), SS_INVALID_ARGUMENT,
+         "slot 0 appears twice in the step, expected every slot once");
+  slots[1] = 2;
+  expect(ss_end_step(test.engine.get(), slots.data(), 2), SS_INVALID_ARGUMENT,
+         "slot 2 has no owner, expected a slot from ss_slot_alloc");
+}
+
+TEST_F(Misuse, NullPointers) {
+  ss_engine *engine = test.engine.get();
+  const ss_engine_options options = engineOptions();
+  float value;
+  expect(ss_decode_layer(nullptr, 0, &args), SS_INVALID_ARGUMENT,
+         "engine is null, expected a valid pointer");
+  expect(ss_decode_layer(engine, 0, nullptr), SS_INVALID_ARGUMENT,
+         "args is null, expected a valid pointer");
+  expect(ss_slot_alloc(engine, nullptr), SS_INVALID_ARGUMENT,
+         "slot is null, expected a valid pointer");
+  expect(ss_state_densify(engine, 0, 0, nullptr), SS_INVALID_ARGUMENT,
+         "out is null, expected a valid pointer");
+  expect(ss_state_densify(nullptr, 0, 0, &value), SS_INVALID_ARGUMENT,
+         "engine is null, expected a valid pointer");
+  expect(ss_engine_create(nullptr, &options, &engine), SS_INVALID_ARGUMENT,
+         "package is null, expected a valid pointer");
+  expect(ss_package_open(nullptr, nullptr), SS_INVALID_ARGUMENT,
+         "folder is null, expected a valid pointer");
+  EXPECT_EQ(ss_layer_count(nullptr), 0);
+  ss_engine_destroy(nullptr);
+  ss_package_close(nullptr);
+  ss_engine_options_init(nullptr);
+}
+
+TEST_F(Misuse, Options) {
+  auto create = [&](auto spoil) {
+    ss_engine_options options = engineOptions();
+    spoil(options);
+    ss_engine *engine = nullptr;
+    ss_result result =
+        ss_engine_create(test.package.get(), &options, &engine);
+    EXPECT_EQ(engine, nullptr);
+    return result;
+  };
+  expect(create([](ss_engine_options &o) { o.slots = 0; }),
+         SS_INVALID_ARGUMENT, "options.slots is 0, expected at least 1");
+  expect(create([](ss_engine_options &o) { o.threads = -1; }),
+         SS_INVALID_ARGUMENT,
+         "options.threads is -1, expected 0 (all processors) or more");
+  expect(create([](ss_engine_options &o) { o.dense_fallback = 2; }),
+         SS_INVALID_ARGUMENT, "options.dense_fallback is 2, expected 0 or 1");
+  expect(create([](ss_engine_options &o) { o.consolidate_every = -1; }),
+         SS_INVALID_ARGUMENT,
+         "options.consolidate_every is -1, expected 0 (never) or more");
+  expect(create([](ss_engine_options &o) { o.slots = INT32_MAX; }),
+         SS_INVALID_ARGUMENT,
+         "2147483647 slots of 4 heads in layer 'layer0', expected at most "
+         "2147483647 states: create the engine with fewer slots");
+}
+
+TEST(LastError, BelongsToTheThread) {
+  EXPECT_EQ(ss_package_open(nullptr, nullptr), SS_INVALID_ARGUMENT);
+  std::string other = "unset";
+  std::thread([&] { other = ss_last_error(); }).join();
+  EXPECT_EQ(other, "");
+  EXPECT_STRNE(ss_last_error(), "");
+}
+
+TEST(LastError, TheWrapperThrowsIt) {
+  try {
+    Package::open("/nowhere");
+    FAIL();
+  } catch (const Exception &error) {
+    EXPECT_EQ(error.code(), SS_NOT_FOUND);
+    EXPECT_STREQ(error.what(),
+                 "'/nowhere/manifest.json' cannot be read, expected a kernel "
+                 "package folder: give the folder that ss-compile wrote");
+  }
+}
+
+TEST(Version, NamesTheAbi) { EXPECT_STREQ(ss_version(), "0.1.0 (abi 1)"); }
+
+} // namespace
