@@ -51,7 +51,7 @@ EngineBackend::create(const ss_package *package, ss_engine_options options,
     return std::move(*status);
   for (int request = 0; request < batch; ++request) {
     int32_t slot;
-    if (ss_slot_alloc(backend->handle, &slot) != SS_OK)
+    if (ss_slot_alloc(backend->handle, &slot, nullptr) != SS_OK)
       return lastError("slot of request " + std::to_string(request));
     backend->slotOfRequest.push_back(slot);
   }
@@ -111,7 +111,8 @@ Status EngineBackend::decodeLayer(int layer, const StateInput &input,
 
 Status EngineBackend::endStep() {
   if (ss_end_step(handle, slotOfRequest.data(),
-                  static_cast<int32_t>(slotOfRequest.size())) != SS_OK)
+                  static_cast<int32_t>(slotOfRequest.size()), nullptr) !=
+      SS_OK)
     return lastError("end of a step");
   return std::nullopt;
 }

@@ -10,6 +10,17 @@
  *
  * Threads: an engine may be used from one thread at a time; two engines are
  * independent. Packages are immutable and may be shared.
+ *
+ * Devices: on the CPU every call is done when it returns, and `stream` is not
+ * looked at. On CUDA the calls that take a `stream` (a CUstream or
+ * cudaStream_t; NULL is the legacy default stream) only queue work on it. The
+ * calls of a step (ss_begin_step, ss_decode_layer, ss_end_step) allocate
+ * nothing, wait for nothing and may be captured in a CUDA graph, which then may
+ * be replayed for every step of that batch size: slots, positions and counts
+ * are read from device memory. Work on one engine has to be in one order: use
+ * one stream, or make the streams wait for each other. Arrays that kernels
+ * touch (slots, inputs, weights, y) are device memory of the engine's GPU, and
+ * values in them cannot be checked before they are used.
  */
 #ifndef SINKSTATE_H
 #define SINKSTATE_H
@@ -38,7 +49,12 @@ typedef enum ss_result {
   SS_OUT_OF_MEMORY = 5,      /* nothing was changed; free slots and try again */
   SS_SLOTS_EXHAUSTED = 6,    /* every slot has an owner */
   SS_BUFFER_FULL = 7,        /* no room for another pair: end the step first */
-  SS_INTERNAL = 8            /* a fault of this library */
+  SS_INTERNAL = 8,           /* a fault of this library */
+  SS_DEVICE_UNAVAILABLE = 9, /* no driver, no such GPU, or a part of CUDA that
+                                is missing or too old */
+  SS_DEVICE_ERROR = 10,      /* the driver refused a call; others still work */
+  SS_DEVICE_LOST = 11        /* the GPU's context is gone (an illegal address,
+                                a hardware fault): end the process */
 } ss_result;
 
 /* One line about the last failure in this thread; "" after none. */
@@ -70,21 +86,36 @@ SS_API void ss_package_close(ss_package *package);
 
 typedef struct ss_engine ss_engine;
 
+typedef enum ss_device_kind {
+  SS_DEVICE_CPU = 0,
+  SS_DEVICE_CUDA = 1
+} ss_device_kind;
+
 typedef struct ss_engine_options {
   uint32_t struct_size;      /* sizeof(ss_engine_options) */
   int32_t slots;             /* requests held at the same time, >= 1 */
   int32_t threads;           /* workers of the CPU device; 0: all processors */
-  int32_t dense_fallback;    /* 1: a state goes dense where factors are larger */
+  int32_t dense_fallback;    /* 1: a state goes dense where factors are larger;
+                                0: never; -1: CPU 1, CUDA 0 (it has no other) */
   int32_t consolidate_every; /* compactions of a state between two exact SVDs of
                                 its frozen part; 0: never (only when rows would
-                                run out) */
+                                run out); -1: CPU 4, CUDA 0 (it has no other) */
+  int32_t device;            /* an ss_device_kind */
+  int32_t device_ordinal;    /* which GPU, as CUDA numbers them */
+  int32_t row_capacity;      /* CUDA: rows allocated for every state, where a
+                                layer's bound is not smaller; compaction keeps
+                                at most row_capacity less the layer's buffer,
+                                and status bit 8 says where that dropped some.
+                                0: every layer's bound, so that nothing is
+                                dropped beyond its policy. CPU: 0 */
 } ss_engine_options;
 
-/* Defaults: 1 slot, 0 threads, fallback on, consolidation every 4. */
+/* Defaults: 1 slot, 0 threads, what the device does, the CPU. */
 SS_API void ss_engine_options_init(ss_engine_options *options);
 
-/* Bytes an engine would need, before anything is allocated. `expected` takes
- * every state at half its rank bound. */
+/* Bytes an engine would need, before anything is allocated and without looking
+ * for a device. `expected` takes every state at half its rank bound; on CUDA
+ * everything is allocated at once, and both are what that takes. */
 typedef struct ss_memory_plan {
   uint32_t struct_size;
   int64_t worst_case;
@@ -117,10 +148,12 @@ SS_API ss_result ss_layer_get_info(const ss_engine *engine, int32_t layer,
 
 /* ---- slots ------------------------------------------------------------- */
 
-/* A fresh slot: every state zero, position 0, whatever its memory holds. */
-SS_API ss_result ss_slot_alloc(ss_engine *engine, int32_t *slot);
+/* A fresh slot: every state zero, position 0, whatever its memory holds. On
+ * CUDA the states are made zero on `stream`; steps with this slot come after
+ * that, and the last step of its former owner before it. */
+SS_API ss_result ss_slot_alloc(ss_engine *engine, int32_t *slot, void *stream);
 SS_API ss_result ss_slot_free(ss_engine *engine, int32_t slot);
-SS_API ss_result ss_slot_reset(ss_engine *engine, int32_t slot);
+SS_API ss_result ss_slot_reset(ss_engine *engine, int32_t slot, void *stream);
 
 /* ---- decoding ---------------------------------------------------------- */
 
@@ -144,7 +177,16 @@ typedef struct ss_decode_args {
   const float *dt_bias;    /* [heads] or [heads, dk] */
   float *y;                /* [batch, heads, dv] */
   int64_t y_stride;
+  void *stream;
 } ss_decode_args;
+
+/* Begins a step of these requests, before its first layer. On CUDA it lists,
+ * on the device, the states that are due in this step; every layer is then
+ * decoded once, and ss_end_step ends the step. A step that is begun again was
+ * given up: nothing of it may have run (a capture that was thrown away). On the
+ * CPU it does nothing and may be left out. `slots` as in ss_decode_args. */
+SS_API ss_result ss_begin_step(ss_engine *engine, const int32_t *slots,
+                               int32_t batch, void *stream);
 
 /* Decodes one token of every row in one layer: y = H q after the update. Then
  * compacts the states of the layer that are due at their request's position.
@@ -155,9 +197,31 @@ SS_API ss_result ss_decode_layer(ss_engine *engine, int32_t layer,
 /* Ends the step for these requests: their positions advance by one. Call it
  * after the last layer. Negative slots are skipped. */
 SS_API ss_result ss_end_step(ss_engine *engine, const int32_t *slots,
-                             int32_t batch);
+                             int32_t batch, void *stream);
+
+/* Waits until everything queued on `stream` is done, and reports what went
+ * wrong in it. For tests and measurements; not while a stream is captured. */
+SS_API ss_result ss_engine_synchronize(ss_engine *engine, void *stream);
+
+/* ---- memory ------------------------------------------------------------ */
+
+/* Memory of the engine's device, for callers that have no other way to it. On
+ * the CPU it is ordinary memory. The copies return when they are done, after
+ * everything queued on `stream` before. Not while a stream is captured. */
+SS_API ss_result ss_device_malloc(ss_engine *engine, size_t bytes, void **out);
+SS_API ss_result ss_device_free(ss_engine *engine, void *memory);
+SS_API ss_result ss_device_copy_in(ss_engine *engine, void *to,
+                                   const void *from, size_t bytes,
+                                   void *stream);
+SS_API ss_result ss_device_copy_out(ss_engine *engine, void *to,
+                                    const void *from, size_t bytes,
+                                    void *stream);
 
 /* ---- looking at states -------------------------------------------------- */
+
+/* Results are host memory. On CUDA these calls wait for the whole GPU first,
+ * and are not for the time of a capture. */
+
 
 /* Writes H of every head, [heads, dv, dk] f32, without changing the state. */
 SS_API ss_result ss_state_densify(ss_engine *engine, int32_t layer,
@@ -180,7 +244,7 @@ typedef struct ss_statistics {
   int64_t folds;           /* of dense states */
   int64_t consolidations;
   int64_t went_dense, went_factored;
-  double decode_seconds, compact_seconds, consolidate_seconds;
+  double decode_seconds, compact_seconds, consolidate_seconds; /* CUDA: 0 */
 } ss_statistics;
 SS_API ss_result ss_engine_statistics(const ss_engine *engine,
                                       ss_statistics *out);

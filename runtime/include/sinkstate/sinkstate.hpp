@@ -13,6 +13,7 @@
 
 #include "sinkstate/sinkstate.h"
 
+#include <algorithm>
 #include <initializer_list>
 #include <memory>
 #include <stdexcept>
@@ -99,22 +100,32 @@ public:
     return info;
   }
 
-  int32_t allocateSlot() {
+  int32_t allocateSlot(void *stream = nullptr) {
     int32_t slot = -1;
-    check(ss_slot_alloc(get(), &slot));
+    check(ss_slot_alloc(get(), &slot, stream));
     return slot;
   }
   void freeSlot(int32_t slot) { check(ss_slot_free(get(), slot)); }
-  void resetSlot(int32_t slot) { check(ss_slot_reset(get(), slot)); }
+  void resetSlot(int32_t slot, void *stream = nullptr) {
+    check(ss_slot_reset(get(), slot, stream));
+  }
 
   void decodeLayer(int32_t layer, const ss_decode_args &args) {
     check(ss_decode_layer(get(), layer, &args));
   }
-  void endStep(const int32_t *slots, int32_t batch) {
-    check(ss_end_step(get(), slots, batch));
+  /// `slots` is memory of the engine's device.
+  void beginStep(const int32_t *slots, int32_t batch, void *stream = nullptr) {
+    check(ss_begin_step(get(), slots, batch, stream));
+  }
+  void endStep(const int32_t *slots, int32_t batch, void *stream = nullptr) {
+    check(ss_end_step(get(), slots, batch, stream));
   }
   void endStep(const std::vector<int32_t> &slots) {
     endStep(slots.data(), int32_t(slots.size()));
+  }
+
+  void synchronize(void *stream = nullptr) {
+    check(ss_engine_synchronize(get(), stream));
   }
 
   /// H of every head, [heads, dv, dk].
@@ -148,6 +159,42 @@ private:
     void operator()(ss_engine *e) const noexcept { ss_engine_destroy(e); }
   };
   std::unique_ptr<ss_engine, Destroy> handle;
+};
+
+/// Memory of an engine's device. The engine must outlive it.
+template <typename T> class DeviceArray {
+public:
+  DeviceArray(Engine &engine, size_t size) : owner(engine.get()), count(size) {
+    void *memory = nullptr;
+    check(ss_device_malloc(owner, std::max<size_t>(1, size) * sizeof(T),
+                           &memory));
+    begin = static_cast<T *>(memory);
+  }
+  DeviceArray(DeviceArray &&other) noexcept
+      : owner(other.owner), begin(std::exchange(other.begin, nullptr)),
+        count(other.count) {}
+  DeviceArray &operator=(DeviceArray &&) = delete;
+  ~DeviceArray() { (void)ss_device_free(owner, begin); }
+
+  T *data() const noexcept { return begin; }
+  size_t size() const noexcept { return count; }
+  void copyIn(const std::vector<T> &values, void *stream = nullptr) {
+    if (!values.empty())
+      check(ss_device_copy_in(owner, begin, values.data(),
+                              values.size() * sizeof(T), stream));
+  }
+  std::vector<T> copyOut(void *stream = nullptr) const {
+    std::vector<T> values(count);
+    if (count > 0)
+      check(ss_device_copy_out(owner, values.data(), begin, count * sizeof(T),
+                               stream));
+    return values;
+  }
+
+private:
+  ss_engine *owner;
+  T *begin = nullptr;
+  size_t count;
 };
 
 /// A slot for as long as the object lives. The engine must outlive it.

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "capi/Failure.h"
-#include "engine/Engine.h"
+#include "engine/StateEngine.h"
 #include "package/Package.h"
 
 #include "sinkstate/sinkstate.h"
@@ -18,7 +18,7 @@ struct ss_package {
 };
 
 struct ss_engine {
-  Engine engine;
+  std::unique_ptr<StateEngine> engine;
 };
 
 namespace {
@@ -37,6 +37,14 @@ void requireStruct(const Struct *structure, const char *name,
     fail(SS_INVALID_ARGUMENT, name, "->struct_size is ",
          structure->struct_size, ", expected ", sizeof(Struct),
          ": set it to sizeof(", type, ") of this library's header");
+}
+
+void requireBatch(const ss_engine *engine, const int32_t *slots,
+                  int32_t batch) {
+  require(engine, "engine");
+  if (batch < 1)
+    fail(SS_INVALID_ARGUMENT, "batch is ", batch, ", expected at least 1");
+  require(slots, "slots");
 }
 
 } // namespace
@@ -79,8 +87,8 @@ void ss_engine_options_init(ss_engine_options *options) {
   options->struct_size = sizeof(ss_engine_options);
   options->slots = 1;
   options->threads = 0;
-  options->dense_fallback = 1;
-  options->consolidate_every = 4;
+  options->dense_fallback = -1;
+  options->consolidate_every = -1;
 }
 
 ss_result ss_engine_plan(const ss_package *package,
@@ -90,7 +98,7 @@ ss_result ss_engine_plan(const ss_package *package,
     require(package, "package");
     requireStruct(options, "options", "ss_engine_options");
     requireStruct(out, "out", "ss_memory_plan");
-    planMemory(*package->content, *options, *out);
+    planEngine(*package->content, *options, *out);
   });
 }
 
@@ -101,15 +109,14 @@ ss_result ss_engine_create(const ss_package *package,
     requireStruct(options, "options", "ss_engine_options");
     require(out, "out");
     *out = nullptr;
-    checkOptions(*options);
-    *out = new ss_engine{Engine(package->content, *options)};
+    *out = new ss_engine{createEngine(package->content, *options)};
   });
 }
 
 void ss_engine_destroy(ss_engine *engine) { delete engine; }
 
 int32_t ss_layer_count(const ss_engine *engine) {
-  return engine ? engine->engine.layerCount() : 0;
+  return engine ? engine->engine->layerCount() : 0;
 }
 
 ss_result ss_layer_get_info(const ss_engine *engine, int32_t layer,
@@ -117,29 +124,29 @@ ss_result ss_layer_get_info(const ss_engine *engine, int32_t layer,
   return guarded([&] {
     require(engine, "engine");
     requireStruct(out, "out", "ss_layer_info");
-    engine->engine.layerInfo(layer, *out);
+    engine->engine->layerInfo(layer, *out);
   });
 }
 
-ss_result ss_slot_alloc(ss_engine *engine, int32_t *slot) {
+ss_result ss_slot_alloc(ss_engine *engine, int32_t *slot, void *stream) {
   return guarded([&] {
     require(engine, "engine");
     require(slot, "slot");
-    *slot = engine->engine.allocateSlot();
+    *slot = engine->engine->allocateSlot(stream);
   });
 }
 
 ss_result ss_slot_free(ss_engine *engine, int32_t slot) {
   return guarded([&] {
     require(engine, "engine");
-    engine->engine.freeSlot(slot);
+    engine->engine->freeSlot(slot);
   });
 }
 
-ss_result ss_slot_reset(ss_engine *engine, int32_t slot) {
+ss_result ss_slot_reset(ss_engine *engine, int32_t slot, void *stream) {
   return guarded([&] {
     require(engine, "engine");
-    engine->engine.resetSlot(slot);
+    engine->engine->resetSlot(slot, stream);
   });
 }
 
@@ -148,17 +155,30 @@ ss_result ss_decode_layer(ss_engine *engine, int32_t layer,
   return guarded([&] {
     require(engine, "engine");
     requireStruct(args, "args", "ss_decode_args");
-    engine->engine.decodeLayer(layer, *args);
+    engine->engine->decodeLayer(layer, *args);
   });
 }
 
-ss_result ss_end_step(ss_engine *engine, const int32_t *slots, int32_t batch) {
+ss_result ss_begin_step(ss_engine *engine, const int32_t *slots, int32_t batch,
+                        void *stream) {
+  return guarded([&] {
+    requireBatch(engine, slots, batch);
+    engine->engine->beginStep({slots, size_t(batch)}, stream);
+  });
+}
+
+ss_result ss_end_step(ss_engine *engine, const int32_t *slots, int32_t batch,
+                      void *stream) {
+  return guarded([&] {
+    requireBatch(engine, slots, batch);
+    engine->engine->endStep({slots, size_t(batch)}, stream);
+  });
+}
+
+ss_result ss_engine_synchronize(ss_engine *engine, void *stream) {
   return guarded([&] {
     require(engine, "engine");
-    if (batch < 1)
-      fail(SS_INVALID_ARGUMENT, "batch is ", batch, ", expected at least 1");
-    require(slots, "slots");
-    engine->engine.endStep({slots, size_t(batch)});
+    engine->engine->synchronize(stream);
   });
 }
 
@@ -167,7 +187,7 @@ ss_result ss_state_densify(ss_engine *engine, int32_t layer, int32_t slot,
   return guarded([&] {
     require(engine, "engine");
     require(out, "out");
-    engine->engine.densify(layer, slot, out);
+    engine->engine->densify(layer, slot, out);
   });
 }
 
@@ -176,7 +196,7 @@ ss_result ss_state_ranks(const ss_engine *engine, int32_t layer, int32_t slot,
   return guarded([&] {
     require(engine, "engine");
     require(ranks, "ranks");
-    engine->engine.ranks(layer, slot, ranks);
+    engine->engine->ranks(layer, slot, ranks);
   });
 }
 
@@ -185,7 +205,7 @@ ss_result ss_state_status(const ss_engine *engine, int32_t layer, int32_t slot,
   return guarded([&] {
     require(engine, "engine");
     require(status, "status");
-    engine->engine.status(layer, slot, status);
+    engine->engine->status(layer, slot, status);
   });
 }
 
@@ -193,6 +213,45 @@ ss_result ss_engine_statistics(const ss_engine *engine, ss_statistics *out) {
   return guarded([&] {
     require(engine, "engine");
     requireStruct(out, "out", "ss_statistics");
-    engine->engine.statistics(*out);
+    engine->engine->statistics(*out);
+  });
+}
+
+ss_result ss_device_malloc(ss_engine *engine, size_t bytes, void **out) {
+  return guarded([&] {
+    require(engine, "engine");
+    require(out, "out");
+    *out = nullptr;
+    if (bytes == 0)
+      fail(SS_INVALID_ARGUMENT, "bytes is 0, expected at least 1");
+    *out = engine->engine->allocateMemory(bytes);
+  });
+}
+
+ss_result ss_device_free(ss_engine *engine, void *memory) {
+  return guarded([&] {
+    require(engine, "engine");
+    if (memory)
+      engine->engine->freeMemory(memory);
+  });
+}
+
+ss_result ss_device_copy_in(ss_engine *engine, void *to, const void *from,
+                            size_t bytes, void *stream) {
+  return guarded([&] {
+    require(engine, "engine");
+    require(to, "to");
+    require(from, "from");
+    engine->engine->copyIn(to, from, bytes, stream);
+  });
+}
+
+ss_result ss_device_copy_out(ss_engine *engine, void *to, const void *from,
+                             size_t bytes, void *stream) {
+  return guarded([&] {
+    require(engine, "engine");
+    require(to, "to");
+    require(from, "from");
+    engine->engine->copyOut(to, from, bytes, stream);
   });
 }

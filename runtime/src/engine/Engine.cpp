@@ -8,21 +8,6 @@
 
 namespace sinkstate::runtime {
 
-void checkOptions(const ss_engine_options &options) {
-  if (options.slots < 1)
-    fail(SS_INVALID_ARGUMENT, "options.slots is ", options.slots,
-         ", expected at least 1");
-  if (options.threads < 0)
-    fail(SS_INVALID_ARGUMENT, "options.threads is ", options.threads,
-         ", expected 0 (all processors) or more");
-  if (options.dense_fallback != 0 && options.dense_fallback != 1)
-    fail(SS_INVALID_ARGUMENT, "options.dense_fallback is ",
-         options.dense_fallback, ", expected 0 or 1");
-  if (options.consolidate_every < 0)
-    fail(SS_INVALID_ARGUMENT, "options.consolidate_every is ",
-         options.consolidate_every, ", expected 0 (never) or more");
-}
-
 Engine::Engine(std::shared_ptr<const Package> loaded,
                const ss_engine_options &options)
     : package(std::move(loaded)), options(options), device(options.threads) {
@@ -74,7 +59,7 @@ void Engine::resetStates(int32_t slot) {
   slots[size_t(slot)].position = 0;
 }
 
-int32_t Engine::allocateSlot() {
+int32_t Engine::allocateSlot(Stream) {
   if (freeSlots.empty())
     fail(SS_SLOTS_EXHAUSTED, "all ", slots.size(),
          " slots have owners: free one first or create the engine with more");
@@ -92,12 +77,12 @@ void Engine::freeSlot(int32_t slot) {
   freeSlots.push_back(slot);
 }
 
-void Engine::resetSlot(int32_t slot) {
+void Engine::resetSlot(int32_t slot, Stream) {
   checkSlot(slot);
   resetStates(slot);
 }
 
-void Engine::endStep(std::span<const int32_t> batch) {
+void Engine::endStep(std::span<const int32_t> batch, Stream) {
   ++batches;
   for (int32_t slot : batch) {
     if (slot < 0)
@@ -114,20 +99,7 @@ void Engine::endStep(std::span<const int32_t> batch) {
 }
 
 void Engine::layerInfo(int32_t index, ss_layer_info &info) const {
-  const LayerManifest &layer = checkedLayer(index).manifest();
-  info.name = layer.name.c_str();
-  info.type = layer.type.c_str();
-  info.index = layer.index;
-  info.heads = layer.heads;
-  info.key_heads = layer.keyHeads;
-  info.dv = layer.dv;
-  info.dk = layer.dk;
-  info.dense_form = layer.denseForm;
-  info.channel_decay = layer.channelDecay;
-  info.has_beta = layer.hasBeta;
-  info.active = layer.active;
-  info.buffer = layer.buffer;
-  info.phase = layer.phase;
+  describeLayer(checkedLayer(index).manifest(), info);
 }
 
 void Engine::densify(int32_t index, int32_t slot, float *out) {
@@ -194,6 +166,19 @@ void Engine::statistics(ss_statistics &out) const {
             layer.layout().liveBytes(denseForm ? -1 : layer.rank[state]);
       }
     }
+}
+
+void *Engine::allocateMemory(size_t bytes) { return ::operator new(bytes); }
+
+void Engine::freeMemory(void *memory) { ::operator delete(memory); }
+
+void Engine::copyIn(void *to, const void *from, size_t bytes, Stream) {
+  device.copy(to, from, bytes);
+}
+
+void Engine::copyOut(void *to, const void *from, size_t bytes, Stream) {
+  device.wait();
+  device.copy(to, from, bytes);
 }
 
 } // namespace sinkstate::runtime

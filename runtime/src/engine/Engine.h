@@ -10,6 +10,7 @@
 #define SINKSTATE_ENGINE_ENGINE_H
 
 #include "device/CpuDevice.h"
+#include "engine/StateEngine.h"
 #include "package/Package.h"
 #include "state/LayerState.h"
 
@@ -21,14 +22,12 @@
 
 namespace sinkstate::runtime {
 
-/// Checks option values; throws SS_INVALID_ARGUMENT.
-void checkOptions(const ss_engine_options &options);
-
-/// Bytes an engine would need; nothing is allocated.
+/// Bytes an engine on the CPU would need; nothing is allocated.
 void planMemory(const Package &package, const ss_engine_options &options,
                 ss_memory_plan &plan);
 
-class Engine {
+/// The engine of the CPU device. Options are resolved.
+class Engine final : public StateEngine {
 public:
   Engine(std::shared_ptr<const Package> package,
          const ss_engine_options &options);
@@ -36,21 +35,29 @@ public:
   Engine &operator=(const Engine &) = delete;
 
   // Slots.
-  int32_t allocateSlot();
-  void freeSlot(int32_t slot);
-  void resetSlot(int32_t slot);
+  int32_t allocateSlot(Stream) override;
+  void freeSlot(int32_t slot) override;
+  void resetSlot(int32_t slot, Stream) override;
 
   // Decoding.
-  void decodeLayer(int32_t layer, const ss_decode_args &args);
-  void endStep(std::span<const int32_t> slots);
+  void beginStep(std::span<const int32_t>, Stream) override {}
+  void decodeLayer(int32_t layer, const ss_decode_args &args) override;
+  void endStep(std::span<const int32_t> slots, Stream) override;
+  void synchronize(Stream) override { device.wait(); }
 
   // Inspection.
-  int32_t layerCount() const { return int32_t(layers.size()); }
-  void layerInfo(int32_t layer, ss_layer_info &info) const;
-  void densify(int32_t layer, int32_t slot, float *out);
-  void ranks(int32_t layer, int32_t slot, int32_t *ranks) const;
-  void status(int32_t layer, int32_t slot, int32_t *status) const;
-  void statistics(ss_statistics &out) const;
+  int32_t layerCount() const override { return int32_t(layers.size()); }
+  void layerInfo(int32_t layer, ss_layer_info &info) const override;
+  void densify(int32_t layer, int32_t slot, float *out) override;
+  void ranks(int32_t layer, int32_t slot, int32_t *ranks) const override;
+  void status(int32_t layer, int32_t slot, int32_t *status) const override;
+  void statistics(ss_statistics &out) const override;
+
+  // Memory.
+  void *allocateMemory(size_t bytes) override;
+  void freeMemory(void *memory) override;
+  void copyIn(void *to, const void *from, size_t bytes, Stream) override;
+  void copyOut(void *to, const void *from, size_t bytes, Stream) override;
 
   /// For tests of the tables themselves.
   LayerState &layerState(int32_t layer) { return layers[size_t(layer)]; }

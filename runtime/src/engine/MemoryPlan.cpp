@@ -6,7 +6,6 @@ namespace sinkstate::runtime {
 
 void planMemory(const Package &package, const ss_engine_options &options,
                 ss_memory_plan &plan) {
-  checkOptions(options);
   CpuDevice device(options.threads);
   plan.worst_case = plan.expected = plan.dense = 0;
   for (const LayerManifest &layer : package.manifest().layers) {

@@ -52,7 +52,8 @@ KernelManifest parseKernel(const Json &json, size_t position) {
   else
     malformed(named.place(), ": role '", role,
               "', expected 'decode', 'compact' or 'densify'");
-  kernel.programsPerBlock = named.integer("programs_per_block", 1, 32);
+  if (named.has("programs_per_block"))
+    kernel.programsPerBlock = named.integer("programs_per_block", 1, 32);
   size_t argumentPosition = 0;
   for (const Json &entry : named.array("args")) {
     ManifestObject argument(

@@ -79,7 +79,7 @@ std::string Package::read(const PackageFile &file) const {
   std::optional<std::string> bytes = readFile(path);
   if (!bytes)
     fail(SS_NOT_FOUND, "'", path,
-         "' cannot be read, expected a readable file of the package: build "
+         "' cannot be opened, expected a readable file of the package: build "
          "the package again");
   if (std::string hash = sha256Hex(*bytes); hash != file.sha256)
     fail(SS_MALFORMED_PACKAGE, "'", path, "' has sha256 ", hash,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace sinkstate::reference {
 namespace {
@@ -24,13 +25,6 @@ DrivenRequest::DrivenRequest(const std::vector<LayerSpec> &layers,
     layerInputs.emplace_back(layers[i], seed * 1009 + i, style);
     layerExact.emplace_back(layers[i]);
   }
-}
-
-RequestDriver::RequestDriver(Engine &engine, std::vector<LayerSpec> specs,
-                             bool withOracle)
-    : engine(engine), layers(std::move(specs)), withOracle(withOracle) {
-  for (size_t i = 0; i < layers.size(); ++i)
-    layerWeights.push_back(randomWeights(layers[i], i));
 }
 
 double RequestDriver::headError(size_t index, DrivenRequest &request,
@@ -61,62 +55,128 @@ double RequestDriver::headError(size_t index, DrivenRequest &request,
   return worst;
 }
 
-void RequestDriver::decode(size_t index,
-                           const std::vector<DrivenRequest *> &batch,
-                           StepResult &result) {
-  const LayerSpec &layer = layers[index];
-  const size_t key = size_t(layer.keyFloats());
-  const size_t value = size_t(layer.valueFloats());
-  const size_t gate = size_t(layer.gateFloats());
-  const size_t heads = size_t(layer.heads);
-  const size_t n = batch.size();
-  std::vector<float> q(n * key), k(n * key), v(n * value), g(n * gate),
-      beta(n * heads);
-  std::vector<float> y(n * value, std::numeric_limits<float>::quiet_NaN());
-  std::vector<int32_t> slots;
-  std::vector<TokenValues> tokens(n);
-  for (size_t b = 0; b < n; ++b) {
-    slots.push_back(batch[b] ? batch[b]->slot : -1);
-    if (!batch[b])
-      continue;
-    tokens[b] = batch[b]->inputs(index).token(batch[b]->position);
-    setRow(q, b, key, tokens[b].q);
-    setRow(k, b, key, tokens[b].k);
-    setRow(v, b, value, tokens[b].v);
-    setRow(g, b, gate, tokens[b].gate);
-    setRow(beta, b, heads, tokens[b].beta);
+/// Decode arguments of one layer for one batch size, in device memory at
+/// addresses that stay.
+struct RequestDriver::LayerBatch {
+  LayerBatch(Engine &engine, const LayerSpec &layer, size_t n)
+      : q(engine, n * size_t(layer.keyFloats())),
+        k(engine, n * size_t(layer.keyFloats())),
+        v(engine, n * size_t(layer.valueFloats())),
+        gate(engine, n * size_t(layer.gateFloats())),
+        beta(engine, n * size_t(layer.heads)),
+        y(engine, n * size_t(layer.valueFloats())) {}
+
+  /// Copies the tokens in; rows of padding stay zero.
+  void fill(const LayerSpec &layer, const std::vector<TokenValues> &tokens) {
+    const size_t n = tokens.size();
+    auto rows = [&](DeviceArray<float> &array, auto &&member) {
+      std::vector<float> values(array.size());
+      for (size_t b = 0; b < n; ++b)
+        setRow(values, b, array.size() / n, member(tokens[b]));
+      array.copyIn(values);
+    };
+    rows(q, [](const TokenValues &t) { return t.q; });
+    rows(k, [](const TokenValues &t) { return t.k; });
+    rows(v, [](const TokenValues &t) { return t.v; });
+    rows(gate, [](const TokenValues &t) { return t.gate; });
+    if (layer.hasBeta())
+      rows(beta, [](const TokenValues &t) { return t.beta; });
+    y.copyIn(std::vector<float>(y.size(),
+                                std::numeric_limits<float>::quiet_NaN()));
   }
-  ss_decode_args args = decodeArgs();
-  args.batch = int32_t(n);
-  args.slots = slots.data();
-  args.q = {q.data(), 0};
-  args.k = {k.data(), 0};
-  args.v = {v.data(), 0};
-  args.gate = {g.data(), 0};
-  args.beta = {layer.hasBeta() ? beta.data() : nullptr, 0};
-  args.a_log = layerWeights[index].aLog.data();
-  args.dt_bias = layerWeights[index].dtBias.data();
-  args.y = y.data();
-  engine.decodeLayer(int32_t(index), args);
-  for (size_t b = 0; b < n && withOracle; ++b)
-    if (batch[b])
-      result.worstError =
-          std::max(result.worstError, headError(index, *batch[b], tokens[b],
-                                                y.data() + b * value));
-  result.y.push_back(std::move(y));
+
+  DeviceArray<float> q, k, v, gate, beta, y;
+};
+
+struct RequestDriver::Batch {
+  Batch(Engine &engine, const std::vector<LayerSpec> &specs, size_t n)
+      : slots(engine, n) {
+    for (const LayerSpec &layer : specs)
+      layers.emplace_back(engine, layer, n);
+  }
+  DeviceArray<int32_t> slots;
+  std::vector<LayerBatch> layers;
+};
+
+struct RequestDriver::DeviceWeights {
+  DeviceArray<float> aLog, dtBias;
+};
+
+RequestDriver::RequestDriver(Engine &engine, std::vector<LayerSpec> specs,
+                             bool withOracle)
+    : engine(engine), layers(std::move(specs)), withOracle(withOracle),
+      submit([this](size_t n) { enqueue(n, nullptr); }) {
+  for (size_t i = 0; i < layers.size(); ++i) {
+    layerWeights.push_back(randomWeights(layers[i], i));
+    const LayerWeights &host = layerWeights.back();
+    deviceWeights.push_back({DeviceArray<float>(engine, host.aLog.size()),
+                             DeviceArray<float>(engine, host.dtBias.size())});
+    deviceWeights.back().aLog.copyIn(host.aLog);
+    deviceWeights.back().dtBias.copyIn(host.dtBias);
+  }
 }
 
-StepResult RequestDriver::step(const std::vector<DrivenRequest *> &batch) {
-  StepResult result;
-  for (size_t layer = 0; layer < layers.size(); ++layer)
-    decode(layer, batch, result);
+RequestDriver::~RequestDriver() = default;
+
+RequestDriver::Batch &RequestDriver::batchOf(size_t n) {
+  std::unique_ptr<Batch> &batch = batches[n];
+  if (!batch)
+    batch = std::make_unique<Batch>(engine, layers, n);
+  return *batch;
+}
+
+void RequestDriver::enqueue(size_t n, void *stream) {
+  Batch &batch = batchOf(n);
+  engine.beginStep(batch.slots.data(), int32_t(n), stream);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    LayerBatch &arrays = batch.layers[i];
+    ss_decode_args args = decodeArgs();
+    args.batch = int32_t(n);
+    args.slots = batch.slots.data();
+    args.q = {arrays.q.data(), 0};
+    args.k = {arrays.k.data(), 0};
+    args.v = {arrays.v.data(), 0};
+    args.gate = {arrays.gate.data(), 0};
+    args.beta = {layers[i].hasBeta() ? arrays.beta.data() : nullptr, 0};
+    args.a_log = deviceWeights[i].aLog.data();
+    args.dt_bias = deviceWeights[i].dtBias.data();
+    args.y = arrays.y.data();
+    args.stream = stream;
+    engine.decodeLayer(int32_t(i), args);
+  }
+  engine.endStep(batch.slots.data(), int32_t(n), stream);
+}
+
+StepResult RequestDriver::step(const std::vector<DrivenRequest *> &requests) {
+  const size_t n = requests.size();
+  Batch &batch = batchOf(n);
   std::vector<int32_t> slots;
-  for (DrivenRequest *request : batch) {
+  for (DrivenRequest *request : requests)
     slots.push_back(request ? request->slot : -1);
+  batch.slots.copyIn(slots);
+  std::vector<std::vector<TokenValues>> tokens(layers.size());
+  for (size_t i = 0; i < layers.size(); ++i) {
+    for (DrivenRequest *request : requests)
+      tokens[i].push_back(request ? request->inputs(i).token(request->position)
+                                  : TokenValues());
+    batch.layers[i].fill(layers[i], tokens[i]);
+  }
+  submit(n);
+
+  StepResult result;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    std::vector<float> y = batch.layers[i].y.copyOut();
+    for (size_t b = 0; b < n && withOracle; ++b)
+      if (requests[b])
+        result.worstError = std::max(
+            result.worstError,
+            headError(i, *requests[b], tokens[i][b],
+                      y.data() + b * size_t(layers[i].valueFloats())));
+    result.y.push_back(std::move(y));
+  }
+  for (DrivenRequest *request : requests)
     if (request)
       ++request->position;
-  }
-  engine.endStep(slots);
   return result;
 }
 

@@ -12,6 +12,8 @@
 
 #include "sinkstate/sinkstate.hpp"
 
+#include <functional>
+#include <map>
 #include <memory>
 
 namespace sinkstate::reference {
@@ -45,6 +47,8 @@ public:
   RequestDriver(Engine &engine, std::vector<LayerSpec> layers,
                 bool withOracle = true);
 
+  ~RequestDriver();
+
   /// One token of every request in every layer; null: a padding row.
   StepResult step(const std::vector<DrivenRequest *> &batch);
 
@@ -55,16 +59,28 @@ public:
     return layerWeights[layer];
   }
 
+  /// Queues a whole step over the arrays of this batch size.
+  void enqueue(size_t batch, void *stream);
+  /// Replaces what runs a step once its inputs are there: enqueue(n, nullptr)
+  /// (or the replay of a graph that captured it).
+  void setSubmit(std::function<void(size_t)> run) { submit = std::move(run); }
+
 private:
-  void decode(size_t layer, const std::vector<DrivenRequest *> &batch,
-              StepResult &result);
+  struct LayerBatch;
+  struct Batch;
+  struct DeviceWeights;
+
+  Batch &batchOf(size_t n);
   double headError(size_t layer, DrivenRequest &request,
                    const TokenValues &token, const float *y);
 
   Engine &engine;
   std::vector<LayerSpec> layers;
   std::vector<LayerWeights> layerWeights;
+  std::vector<DeviceWeights> deviceWeights;
+  std::map<size_t, std::unique_ptr<Batch>> batches; ///< by batch size
   bool withOracle;
+  std::function<void(size_t)> submit;
 };
 
 } // namespace sinkstate::reference

@@ -102,7 +102,7 @@ TEST_F(Misuse, BatchesAndSlots) {
                "slot 2 has no owner, expected a slot from ss_slot_alloc");
   expect(ss_slot_free(test.engine.get(), 2), SS_INVALID_ARGUMENT,
          "slot 2 has no owner, expected a slot from ss_slot_alloc");
-  expect(ss_slot_reset(test.engine.get(), -1), SS_INVALID_ARGUMENT,
+  expect(ss_slot_reset(test.engine.get(), -1, nullptr), SS_INVALID_ARGUMENT,
          "slot -1, expected 0 to 2");
   test.engine.freeSlot(1);
   expect(ss_slot_free(test.engine.get(), 1), SS_INVALID_ARGUMENT,
@@ -153,18 +153,18 @@ TEST_F(Misuse, ALayerTakesOneTokenPerStep) {
   expect(ss_decode_layer(test.engine.get(), 0, &args), SS_BUFFER_FULL,
          "layer 'layer0' has decoded position 0 of slot 0 already, expected "
          "one token per step: call ss_end_step first");
-  ASSERT_EQ(ss_end_step(test.engine.get(), slots.data(), 2), SS_OK);
+  ASSERT_EQ(ss_end_step(test.engine.get(), slots.data(), 2, nullptr), SS_OK);
   EXPECT_EQ(ss_decode_layer(test.engine.get(), 0, &args), SS_OK);
 }
 
 TEST_F(Misuse, EndOfAStep) {
-  expect(ss_end_step(test.engine.get(), slots.data(), 0), SS_INVALID_ARGUMENT,
+  expect(ss_end_step(test.engine.get(), slots.data(), 0, nullptr), SS_INVALID_ARGUMENT,
          "batch is 0, expected at least 1");
   slots[1] = slots[0];
-  expect(ss_end_step(test.engine.get(), slots.data(), 2), SS_INVALID_ARGUMENT,
+  expect(ss_end_step(test.engine.get(), slots.data(), 2, nullptr), SS_INVALID_ARGUMENT,
          "slot 0 appears twice in the step, expected every slot once");
   slots[1] = 2;
-  expect(ss_end_step(test.engine.get(), slots.data(), 2), SS_INVALID_ARGUMENT,
+  expect(ss_end_step(test.engine.get(), slots.data(), 2, nullptr), SS_INVALID_ARGUMENT,
          "slot 2 has no owner, expected a slot from ss_slot_alloc");
 }
 
@@ -176,7 +176,7 @@ TEST_F(Misuse, NullPointers) {
          "engine is null, expected a valid pointer");
   expect(ss_decode_layer(engine, 0, nullptr), SS_INVALID_ARGUMENT,
          "args is null, expected a valid pointer");
-  expect(ss_slot_alloc(engine, nullptr), SS_INVALID_ARGUMENT,
+  expect(ss_slot_alloc(engine, nullptr, nullptr), SS_INVALID_ARGUMENT,
          "slot is null, expected a valid pointer");
   expect(ss_state_densify(engine, 0, 0, nullptr), SS_INVALID_ARGUMENT,
          "out is null, expected a valid pointer");
@@ -208,10 +208,25 @@ TEST_F(Misuse, Options) {
          SS_INVALID_ARGUMENT,
          "options.threads is -1, expected 0 (all processors) or more");
   expect(create([](ss_engine_options &o) { o.dense_fallback = 2; }),
-         SS_INVALID_ARGUMENT, "options.dense_fallback is 2, expected 0 or 1");
-  expect(create([](ss_engine_options &o) { o.consolidate_every = -1; }),
          SS_INVALID_ARGUMENT,
-         "options.consolidate_every is -1, expected 0 (never) or more");
+         "options.dense_fallback is 2, expected 0 or 1, or -1 for what the "
+         "device does");
+  expect(create([](ss_engine_options &o) { o.consolidate_every = -2; }),
+         SS_INVALID_ARGUMENT,
+         "options.consolidate_every is -2, expected 0 (never) or more, or -1 "
+         "for what the device does");
+  expect(create([](ss_engine_options &o) { o.device = 2; }),
+         SS_INVALID_ARGUMENT,
+         "options.device is 2, expected SS_DEVICE_CPU (0) or SS_DEVICE_CUDA "
+         "(1)");
+  expect(create([](ss_engine_options &o) { o.row_capacity = 32; }),
+         SS_INVALID_ARGUMENT,
+         "options.row_capacity is 32, expected 0: the CPU device gives a state "
+         "the rows it has; the policy of a layer bounds them");
+  expect(create([](ss_engine_options &o) { o.device_ordinal = 1; }),
+         SS_INVALID_ARGUMENT,
+         "options.device_ordinal is 1, expected 0: it chooses a GPU; set "
+         "device to SS_DEVICE_CUDA");
   expect(create([](ss_engine_options &o) { o.slots = INT32_MAX; }),
          SS_INVALID_ARGUMENT,
          "2147483647 slots of 4 heads in layer 'layer0', expected at most "

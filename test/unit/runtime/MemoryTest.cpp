@@ -157,7 +157,7 @@ TEST(Accounting, RowsFollowTheRank) {
                                               &KernelSet::lookup, &kernels);
   runtime::Engine engine(package, optionsFor(1));
   runtime::LayerState &state = engine.layerState(0);
-  const int32_t slot = engine.allocateSlot();
+  const int32_t slot = engine.allocateSlot(nullptr);
   const LayerWeights weights = randomWeights(layer, 0);
   int64_t largest = 0;
   auto decode = [&](const RandomRequest &request, int64_t from, int64_t to) {
@@ -175,7 +175,7 @@ TEST(Accounting, RowsFollowTheRank) {
       args.dt_bias = weights.dtBias.data();
       args.y = y.data();
       engine.decodeLayer(0, args);
-      engine.endStep({&slot, 1});
+      engine.endStep({&slot, 1}, nullptr);
       ASSERT_LE(state.rank[0], state.capacityOf(0));
       largest = std::max(largest, state.capacityOf(0));
     }

@@ -100,7 +100,7 @@ TEST(Slots, AFreshSlotIsZeroWhateverBytesItsMemoryHolds) {
   layer.pool().free(block);
   layer.rank[0] = 8, layer.status[1] = 1, layer.count[0] = 3;
 
-  int32_t slot = engine.allocateSlot();
+  int32_t slot = engine.allocateSlot(nullptr);
   std::vector<float> state(2 * 16 * 24, nan);
   engine.densify(0, slot, state.data());
   for (float value : state)
@@ -116,7 +116,8 @@ TEST(Slots, AllSlotsCanBeOwnedAndNoMore) {
   std::sort(slots.begin(), slots.end());
   EXPECT_EQ(slots, (std::vector<int32_t>{0, 1, 2}));
   int32_t slot = 77;
-  EXPECT_EQ(ss_slot_alloc(test.engine.get(), &slot), SS_SLOTS_EXHAUSTED);
+  EXPECT_EQ(ss_slot_alloc(test.engine.get(), &slot, nullptr),
+            SS_SLOTS_EXHAUSTED);
   EXPECT_EQ(slot, 77);
   EXPECT_STREQ(ss_last_error(), "all 3 slots have owners: free one first or "
                                 "create the engine with more");

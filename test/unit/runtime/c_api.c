@@ -84,7 +84,7 @@ int main(void) {
   CHECK(strcmp(info.name, "only") == 0 && info.dense_form == 1);
 
   int32_t slot = -1;
-  CHECK(ss_slot_alloc(engine, &slot) == SS_OK);
+  CHECK(ss_slot_alloc(engine, &slot, NULL) == SS_OK);
   const float q[DK] = {1, -1}, k[DK] = {2, 1}, v[DV] = {1, 2, 3}, zero[1] = {0};
   float y[DV];
   ss_decode_args args = {.struct_size = sizeof args,
@@ -98,11 +98,14 @@ int main(void) {
                          .dt_bias = zero,
                          .y = y};
   for (int step = 1; step <= 3; ++step) {
+    CHECK(ss_begin_step(engine, &slot, 1, NULL) == SS_OK);
     CHECK(ss_decode_layer(engine, 0, &args) == SS_OK);
-    CHECK(ss_end_step(engine, &slot, 1) == SS_OK);
+    CHECK(ss_end_step(engine, &slot, 1, NULL) == SS_OK);
     for (int r = 0; r < DV; ++r)
       CHECK(fabsf(y[r] - (float)(step * (r + 1))) < 1e-6f);
   }
+  CHECK(ss_engine_synchronize(engine, NULL) == SS_OK);
+
   float state[DV * DK];
   CHECK(ss_state_densify(engine, 0, slot, state) == SS_OK);
   CHECK(state[1 * DK + 0] == 12.0f && state[2 * DK + 1] == 9.0f);

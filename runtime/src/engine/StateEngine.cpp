@@ -1,0 +1,107 @@
+//===- StateEngine.cpp - Options and the choice of a device ---------------===//
+
+#include "engine/StateEngine.h"
+
+#include "capi/Failure.h"
+#include "engine/Engine.h"
+
+namespace sinkstate::runtime {
+namespace {
+
+constexpr int32_t kDeviceDecides = -1;
+constexpr int32_t kConsolidateEvery = 4;
+
+void checkCommon(const ss_engine_options &options) {
+  if (options.slots < 1)
+    fail(SS_INVALID_ARGUMENT, "options.slots is ", options.slots,
+         ", expected at least 1");
+  if (options.threads < 0)
+    fail(SS_INVALID_ARGUMENT, "options.threads is ", options.threads,
+         ", expected 0 (all processors) or more");
+  if (options.device != SS_DEVICE_CPU && options.device != SS_DEVICE_CUDA)
+    fail(SS_INVALID_ARGUMENT, "options.device is ", options.device,
+         ", expected SS_DEVICE_CPU (0) or SS_DEVICE_CUDA (1)");
+  if (options.dense_fallback < kDeviceDecides || options.dense_fallback > 1)
+    fail(SS_INVALID_ARGUMENT, "options.dense_fallback is ",
+         options.dense_fallback,
+         ", expected 0 or 1, or -1 for what the device does");
+  if (options.consolidate_every < kDeviceDecides)
+    fail(SS_INVALID_ARGUMENT, "options.consolidate_every is ",
+         options.consolidate_every,
+         ", expected 0 (never) or more, or -1 for what the device does");
+  if (options.row_capacity < 0)
+    fail(SS_INVALID_ARGUMENT, "options.row_capacity is ", options.row_capacity,
+         ", expected 0 (every layer's bound) or a number of rows");
+}
+
+void resolveForCpu(ss_engine_options &options) {
+  if (options.row_capacity != 0)
+    fail(SS_INVALID_ARGUMENT, "options.row_capacity is ", options.row_capacity,
+         ", expected 0: the CPU device gives a state the rows it has; the "
+         "policy of a layer bounds them");
+  if (options.device_ordinal != 0)
+    fail(SS_INVALID_ARGUMENT, "options.device_ordinal is ",
+         options.device_ordinal,
+         ", expected 0: it chooses a GPU; set device to SS_DEVICE_CUDA");
+  if (options.dense_fallback == kDeviceDecides)
+    options.dense_fallback = 1;
+  if (options.consolidate_every == kDeviceDecides)
+    options.consolidate_every = kConsolidateEvery;
+}
+
+void resolveForCuda(ss_engine_options &options) {
+  if (options.dense_fallback == 1)
+    fail(SS_INVALID_ARGUMENT,
+         "options.dense_fallback is 1, expected 0 or -1: states do not go "
+         "dense on the CUDA device");
+  if (options.consolidate_every > 0)
+    fail(SS_INVALID_ARGUMENT, "options.consolidate_every is ",
+         options.consolidate_every,
+         ", expected 0 or -1: frozen parts are not consolidated on the CUDA "
+         "device");
+  options.dense_fallback = 0;
+  options.consolidate_every = 0;
+}
+
+} // namespace
+
+ss_engine_options resolveOptions(const ss_engine_options &given) {
+  ss_engine_options options = given;
+  checkCommon(options);
+  if (options.device == SS_DEVICE_CUDA)
+    resolveForCuda(options);
+  else
+    resolveForCpu(options);
+  return options;
+}
+
+void planEngine(const Package &package, const ss_engine_options &given,
+                ss_memory_plan &plan) {
+  const ss_engine_options options = resolveOptions(given);
+  planMemory(package, options, plan);
+}
+
+std::unique_ptr<StateEngine> createEngine(std::shared_ptr<const Package> package,
+                                          const ss_engine_options &given) {
+  const ss_engine_options options = resolveOptions(given);
+  package->requireCpuCode();
+  return std::make_unique<Engine>(std::move(package), options);
+}
+
+void describeLayer(const LayerManifest &layer, ss_layer_info &info) {
+  info.name = layer.name.c_str();
+  info.type = layer.type.c_str();
+  info.index = layer.index;
+  info.heads = layer.heads;
+  info.key_heads = layer.keyHeads;
+  info.dv = layer.dv;
+  info.dk = layer.dk;
+  info.dense_form = layer.denseForm;
+  info.channel_decay = layer.channelDecay;
+  info.has_beta = layer.hasBeta;
+  info.active = layer.active;
+  info.buffer = layer.buffer;
+  info.phase = layer.phase;
+}
+
+} // namespace sinkstate::runtime

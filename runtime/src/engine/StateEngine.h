@@ -1,0 +1,72 @@
+//===- StateEngine.h - What the C API needs of an engine --------*- C++ -*-===//
+//
+// The calls of sinkstate.h on one engine, whatever device it runs on. Two
+// implementations: Engine (engine/Engine.h, the host schedules) and
+// cuda::CudaEngine (cuda/CudaEngine.h, the device schedules itself).
+//
+//===----------------------------------------------------------------------===//
+#ifndef SINKSTATE_ENGINE_STATEENGINE_H
+#define SINKSTATE_ENGINE_STATEENGINE_H
+
+#include "package/Package.h"
+
+#include "sinkstate/sinkstate.h"
+
+#include <memory>
+#include <span>
+
+namespace sinkstate::runtime {
+
+/// A CUstream, or nothing that a device looks at.
+using Stream = void *;
+
+class StateEngine {
+public:
+  virtual ~StateEngine() = default;
+
+  // Slots.
+  virtual int32_t allocateSlot(Stream stream) = 0;
+  virtual void freeSlot(int32_t slot) = 0;
+  virtual void resetSlot(int32_t slot, Stream stream) = 0;
+
+  // Decoding. `slots` is device memory.
+  virtual void beginStep(std::span<const int32_t> slots, Stream stream) = 0;
+  virtual void decodeLayer(int32_t layer, const ss_decode_args &args) = 0;
+  virtual void endStep(std::span<const int32_t> slots, Stream stream) = 0;
+  virtual void synchronize(Stream stream) = 0;
+
+  // Inspection. Results are host memory.
+  virtual int32_t layerCount() const = 0;
+  virtual void layerInfo(int32_t layer, ss_layer_info &info) const = 0;
+  virtual void densify(int32_t layer, int32_t slot, float *out) = 0;
+  virtual void ranks(int32_t layer, int32_t slot, int32_t *ranks) const = 0;
+  virtual void status(int32_t layer, int32_t slot, int32_t *status) const = 0;
+  virtual void statistics(ss_statistics &out) const = 0;
+
+  // Memory of the device for callers that have no other way to it.
+  virtual void *allocateMemory(size_t bytes) = 0;
+  virtual void freeMemory(void *memory) = 0;
+  virtual void copyIn(void *to, const void *from, size_t bytes,
+                      Stream stream) = 0;
+  virtual void copyOut(void *to, const void *from, size_t bytes,
+                       Stream stream) = 0;
+};
+
+/// Checks option values and replaces "what the device does" (-1) by a value.
+/// Throws SS_INVALID_ARGUMENT.
+ss_engine_options resolveOptions(const ss_engine_options &options);
+
+/// Bytes an engine would need; nothing is allocated and no device is looked
+/// for.
+void planEngine(const Package &package, const ss_engine_options &options,
+                ss_memory_plan &plan);
+
+std::unique_ptr<StateEngine> createEngine(std::shared_ptr<const Package> package,
+                                          const ss_engine_options &options);
+
+/// Fills `info`, apart from struct_size.
+void describeLayer(const LayerManifest &layer, ss_layer_info &info);
+
+} // namespace sinkstate::runtime
+
+#endif
