@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds everything and runs every test.
+#
+#   scripts/test.sh                 all tests
+#   scripts/test.sh -R lit          options for ctest, such as a selection
+#
+# The last line is "N passed, N failed, N skipped"; the exit code is 0 only if
+# nothing failed.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=scripts/lib/common.sh
+. "$here/lib/common.sh"
+. "$here/lib/packages.sh"
+. "$here/lib/build.sh"
+
+# count KEY: an attribute of the test suite in ctest's report.
+count() { sed -n '/<testsuite/,/>/s/.*[[:space:]]'"$1"'="\([0-9]*\)".*/\1/p' "$report" | head -n 1; }
+
+install_packages
+configure
+build_targets
+
+report=$build/test-report.xml
+rm -f "$report"
+say "running the tests"
+code=0
+ctest --test-dir "$build" --output-on-failure -j2 --output-junit "$report" "$@" || code=$?
+[ -s "$report" ] || die "ctest wrote no report (exit code $code)"
+total=$(count tests) failed=$(count failures)
+skipped=$(($(count skipped) + $(count disabled)))
+[ "${total:-0}" -gt 0 ] || die "ctest found no tests"
+echo "$((total - failed - skipped)) passed, $failed failed, $skipped skipped"
+exit "$code"
