@@ -14,6 +14,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
 
 namespace sinkstate::cpu {
 #define GEN_PASS_DEF_CONVERTSSKTOLLVM
@@ -64,6 +65,7 @@ void sinkstate::cpu::buildSSKToLLVMPipeline(OpPassManager &manager,
   ConvertSSKToLLVMOptions options;
   options.vectorWidth = vectorWidth;
   manager.addPass(createConvertSSKToLLVM(options));
+  manager.addPass(createCSEPass()); // fewer operations for all that follows
   manager.addPass(createSCFToControlFlowPass());
   manager.addPass(createConvertVectorToLLVMPass());
   manager.addPass(createConvertMathToLLVMPass());

@@ -244,6 +244,7 @@ LogicalResult KernelLowering::lowerFor(scf::ForOp op) {
   auto loop = scf::ForOp::create(
       builder, loc, values.lookup(op.getLowerBound()),
       values.lookup(op.getUpperBound()), values.lookup(op.getStep()), inits);
+  loop.setUnsignedCmp(op.getUnsignedCmp());
   values.map(op.getInductionVar(), loop.getInductionVar());
   bindValues(op.getRegionIterArgs(), loop.getRegionIterArgs());
   {

@@ -35,10 +35,11 @@ std::string topKKernel(int n, int a) {
 std::vector<int32_t> reference(const std::vector<float> &w, int64_t count, int a) {
   std::vector<int32_t> order(std::clamp<int64_t>(count, 0, w.size()));
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int32_t i, int32_t j) {
-    if (std::isnan(w[i]) || std::isnan(w[j]))
-      return std::isnan(w[i]) && !std::isnan(w[j]);
-    return w[i] > w[j];
+  std::sort(order.begin(), order.end(), [&](int32_t i, int32_t j) {
+    bool iIsNaN = std::isnan(w[i]), jIsNaN = std::isnan(w[j]);
+    if (iIsNaN != jIsNaN)
+      return iIsNaN;
+    return !iIsNaN && w[i] != w[j] ? w[i] > w[j] : i < j;
   });
   order.resize(a, -1);
   return order;
