@@ -28,20 +28,52 @@ static llvm::Expected<std::string> findLinker() {
                    "' or PATH, expected the linker of LLVM: install lld");
 }
 
+/// A temporary file that goes away with this object.
+static llvm::Expected<std::unique_ptr<llvm::FileRemover>>
+createTemporary(StringRef suffix, llvm::SmallVectorImpl<char> &path) {
+  if (std::error_code code =
+          llvm::sys::fs::createTemporaryFile("sinkstate", suffix, path))
+    return makeError("cannot create a temporary file: " + code.message());
+  return std::make_unique<llvm::FileRemover>(path);
+}
+
 static llvm::Error writeObject(const llvm::MemoryBuffer &object,
-                               llvm::SmallVectorImpl<char> &path) {
-  int descriptor;
-  if (std::error_code code = llvm::sys::fs::createTemporaryFile(
-          "sinkstate", "o", descriptor, path))
-    return makeError("cannot create a temporary object: " + code.message());
-  llvm::raw_fd_ostream stream(descriptor, /*shouldClose=*/true);
-  stream << object.getBuffer();
-  stream.close();
-  if (!stream.has_error())
+                               StringRef path) {
+  std::error_code code;
+  llvm::raw_fd_ostream stream(path, code);
+  if (!code) {
+    stream << object.getBuffer();
+    stream.close();
+    code = stream.error();
+    stream.clear_error();
+  }
+  if (!code)
     return llvm::Error::success();
-  std::string reason = stream.error().message();
-  stream.clear_error();
-  return makeError("cannot write a temporary object: " + reason);
+  return makeError("cannot write '" + path + "': " + code.message());
+}
+
+/// Runs the linker; its own messages become part of the error.
+static llvm::Error link(StringRef linker, StringRef object, StringRef output) {
+  llvm::SmallString<128> log;
+  auto remover = createTemporary("log", log);
+  if (!remover)
+    return remover.takeError();
+  std::string message;
+  std::optional<StringRef> redirects[] = {std::nullopt, StringRef(log),
+                                          StringRef(log)};
+  // Nothing of the time, place or machine goes into the file.
+  int code = llvm::sys::ExecuteAndWait(
+      linker,
+      {linker, "-shared", "-z", "defs", "-z", "noexecstack", "--build-id=none",
+       "--strip-all", "-o", output, object},
+      std::nullopt, redirects, /*SecondsToWait=*/0, /*MemoryLimit=*/0,
+      &message);
+  if (code == 0)
+    return llvm::Error::success();
+  if (auto text = llvm::MemoryBuffer::getFile(log))
+    message += (*text)->getBuffer().split('\n').first.str();
+  return makeError("'" + linker + "' failed to link '" + output + "': " +
+                   message);
 }
 
 llvm::Error sinkstate::cpu::emitSharedLibrary(mlir::ModuleOp module,
@@ -54,20 +86,10 @@ llvm::Error sinkstate::cpu::emitSharedLibrary(mlir::ModuleOp module,
   if (!object)
     return object.takeError();
   llvm::SmallString<128> objectPath;
+  auto remover = createTemporary("o", objectPath);
+  if (!remover)
+    return remover.takeError();
   if (llvm::Error error = writeObject(**object, objectPath))
     return error;
-  llvm::FileRemover remover(objectPath);
-  std::string output = path.str();
-  std::string message;
-  // Nothing of the time, place or machine goes into the file.
-  int code = llvm::sys::ExecuteAndWait(
-      *linker,
-      {*linker, "-shared", "-z", "defs", "-z", "noexecstack", "--build-id=none",
-       "--strip-all", "-o", output, objectPath},
-      std::nullopt, {}, /*SecondsToWait=*/0, /*MemoryLimit=*/0, &message);
-  if (code == 0)
-    return llvm::Error::success();
-  return makeError("'" + *linker + "' failed to link '" + output +
-                   "' with code " + llvm::Twine(code) +
-                   (message.empty() ? "" : ": " + message));
+  return link(*linker, objectPath, path);
 }

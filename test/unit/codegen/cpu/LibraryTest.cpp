@@ -111,6 +111,7 @@ TEST_F(LibraryTest, ErrorsSayWhatIsWrong) {
             std::string::npos) << error;
   error = writeLibrary(kText, "x86-64-v3", folder / "missing" / "a.so");
   EXPECT_NE(error.find("failed to link"), std::string::npos) << error;
+  EXPECT_NE(error.find("cannot open output file"), std::string::npos) << error;
   // f16 needs an instruction that the lowest level lacks.
   error = writeLibrary(R"(
     ssk.kernel @f(%a: !ssk.global<f32> {ssk.name = "a"}, %b: !ssk.global<f16> {ssk.name = "b"}) {

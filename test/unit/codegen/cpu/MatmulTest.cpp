@@ -76,13 +76,12 @@ TEST_P(MatmulTest, AllTransposesAndTypes) {
   const Target &t = GetParam();
   for (bool ta : {false, true})
     for (bool tb : {false, true}) {
-      check<float, float, double>(t, {16, 16, 20}, ta, tb, "f32", "f32", "f64");
-      check<double, float, float>(t, {13, 35, 17}, ta, tb, "f64", "f32", "f32");
+      check<double, float, float>(t, {13, 21, 17}, ta, tb, "f64", "f32", "f32");
       check<float, double, float>(t, {5, 7, 3}, ta, tb, "f32", "f64", "f32");
-      check<double, double, double>(t, {9, 21, 6}, ta, tb, "f64", "f64", "f64");
     }
+  check<float, float, double>(t, {16, 16, 20}, false, true, "f32", "f32", "f64");
+  check<double, double, double>(t, {9, 16, 6}, true, false, "f64", "f64", "f64");
   check<float, float, float>(t, {1, 1, 1}, false, false, "f32", "f32", "f32");
-  check<double, float, float>(t, {64, 128, 64}, true, false, "f64", "f32", "f32");
 }
 
 TEST_P(MatmulTest, FactorsMayBeTheSameScratch) {
