@@ -243,6 +243,13 @@ void CompactLowering::storeWeights(Value rank) {
 LogicalResult lowerCompact(ss::FusedOp fused, const LayerShape &shape,
                            const KernelArguments &arguments,
                            const KernelChoices &, KernelBuilder &k) {
+  // The routines of the device library take matrices up to this size.
+  constexpr int64_t kLargestBlock = 64;
+  if (shape.block() > kLargestBlock)
+    return fused.emitOpError("works on ")
+           << shape.block() << " components (" << shape.active << " active and "
+           << shape.capacity << " buffered ones), expected at most "
+           << kLargestBlock << "; make active or buffer smaller";
   Value program = ssk::ProgramIdOp::create(k.b, fused.getLoc());
   // The list of work may be made on the device: its length is read there.
   Value due = k.toIndex(k.read(arguments["work_count"], k.index(0)));

@@ -1,0 +1,24 @@
+//===- KernelModules.h - a graph's kernels for a target ---------*- C++ -*-===//
+//
+// Part of the SinkState project.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SINKSTATE_CODEGEN_PACKAGE_KERNELMODULES_H
+#define SINKSTATE_CODEGEN_PACKAGE_KERNELMODULES_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/Error.h"
+
+namespace sinkstate {
+
+enum class KernelTarget { cpu, cuda };
+
+/// A copy of the graph's module after `ss-pipeline` with the choices that suit
+/// the target. Both targets get kernels of the same names and arguments.
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
+buildKernels(mlir::ModuleOp graph, KernelTarget target);
+
+} // namespace sinkstate
+
+#endif // SINKSTATE_CODEGEN_PACKAGE_KERNELMODULES_H

@@ -1,0 +1,191 @@
+//===- PackageWriter.cpp - kernel packages on disk ------------------------===//
+//
+// Part of the SinkState project.
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/package/PackageWriter.h"
+
+#include "codegen/cpu/CpuCodegen.h"
+#include "codegen/cuda/CudaPrinter.h"
+#include "codegen/cuda/device/DeviceHeaders.h"
+#include "codegen/package/KernelModules.h"
+#include "codegen/package/Manifest.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using llvm::Error;
+using llvm::json::Array;
+using llvm::json::Object;
+namespace fs = llvm::sys::fs;
+namespace path = llvm::sys::path;
+
+namespace sinkstate {
+
+static Error failedTo(const llvm::Twine &what, StringRef file,
+                      std::error_code code) {
+  return llvm::createStringError(code, what + " '" + file +
+                                           "': " + code.message());
+}
+
+namespace {
+/// A folder beside the final one that is renamed to it at the end, or removed.
+class StagedFolder {
+public:
+  static llvm::Expected<StagedFolder> create(StringRef target) {
+    SmallString<128> parent(path::parent_path(target));
+    if (parent.empty())
+      parent = ".";
+    if (std::error_code code = fs::create_directories(parent))
+      return failedTo("cannot create the folder", parent, code);
+    SmallString<128> model(target);
+    model += ".tmp-%%%%%%%%";
+    SmallString<128> staging;
+    fs::createUniquePath(model, staging, /*MakeAbsolute=*/false);
+    if (std::error_code code = fs::create_directory(staging))
+      return failedTo("cannot create the folder", staging, code);
+    return StagedFolder(staging, target);
+  }
+  StagedFolder(StagedFolder &&other)
+      : staging(std::move(other.staging)), target(std::move(other.target)) {
+    other.staging.clear();
+  }
+  ~StagedFolder() {
+    if (!staging.empty())
+      fs::remove_directories(staging);
+  }
+
+  std::string file(StringRef name) const {
+    SmallString<128> full(staging);
+    path::append(full, name);
+    return std::string(full);
+  }
+
+  Error write(StringRef name, StringRef text) const {
+    std::string full = file(name);
+    if (std::error_code code = fs::create_directories(path::parent_path(full)))
+      return failedTo("cannot create the folder of", full, code);
+    std::error_code code;
+    llvm::raw_fd_ostream stream(full, code);
+    if (!code) {
+      stream << text;
+      stream.close();
+      code = stream.error();
+      stream.clear_error();
+    }
+    return code ? failedTo("cannot write", full, code) : Error::success();
+  }
+
+  Error publish() {
+    // A folder cannot be renamed over another one: the old package steps aside.
+    SmallString<128> old;
+    if (fs::exists(target)) {
+      fs::createUniquePath(target + ".old-%%%%%%%%", old, false);
+      if (std::error_code code = fs::rename(target, old))
+        return failedTo("cannot replace the package", target, code);
+    }
+    if (std::error_code code = fs::rename(staging, target)) {
+      if (!old.empty())
+        fs::rename(old, target);
+      return failedTo("cannot publish the package", target, code);
+    }
+    staging.clear();
+    if (!old.empty())
+      fs::remove_directories(old);
+    return Error::success();
+  }
+
+private:
+  StagedFolder(StringRef staging, StringRef target)
+      : staging(staging), target(target) {}
+  std::string staging, target;
+};
+} // namespace
+
+static Error writeCpuCode(ModuleOp kernels, const PackageOptions &options,
+                          const StagedFolder &folder, Array &list) {
+  for (const std::string &level : options.cpuLevels) {
+    std::string name = "cpu/" + level + ".so";
+    std::string full = folder.file(name);
+    if (std::error_code code = fs::create_directories(path::parent_path(full)))
+      return failedTo("cannot create the folder of", full, code);
+    if (Error error = cpu::emitSharedLibrary(
+            kernels, cpu::CpuTarget::level(level), full))
+      return error;
+    auto bytes = llvm::MemoryBuffer::getFile(full);
+    if (!bytes)
+      return failedTo("cannot read back", full, bytes.getError());
+    list.push_back(Object{{"isa", level},
+                          {"file", name},
+                          {"sha256", sha256((*bytes)->getBuffer())}});
+  }
+  return Error::success();
+}
+
+static Error writeCudaCode(ModuleOp graph, const StagedFolder &folder,
+                           Array &sources, Array &headers) {
+  llvm::Expected<OwningOpRef<ModuleOp>> kernels =
+      buildKernels(graph, KernelTarget::cuda);
+  if (!kernels)
+    return kernels.takeError();
+  for (auto kernel : (*kernels)->getOps<ssk::KernelOp>()) {
+    FailureOr<std::string> text = cuda::printCudaKernel(kernel);
+    if (failed(text))
+      return llvm::createStringError("kernel '" + kernel.getName() +
+                                     "' could not be printed as CUDA C++");
+    std::string name = ("cuda/" + kernel.getName() + ".cu").str();
+    if (Error error = folder.write(name, *text))
+      return error;
+    Object entry{{"kernel", kernel.getName()},
+                 {"file", name},
+                 {"sha256", sha256(*text)}};
+    cuda::CudaKernelInfo info = cuda::getCudaKernelInfo(kernel);
+    if (info.isSharedDynamic)
+      entry["dynamic_shared"] = info.sharedBytes;
+    sources.push_back(std::move(entry));
+  }
+  for (const DeviceHeader &header : getDeviceHeaderTexts()) {
+    std::string name = "cuda/include/" + header.name;
+    if (Error error = folder.write(name, header.text))
+      return error;
+    headers.push_back(Object{{"name", header.name},
+                             {"file", name},
+                             {"sha256", sha256(header.text)}});
+  }
+  return Error::success();
+}
+
+Error writePackage(ModuleOp graph, const PackageOptions &options,
+                   StringRef folder) {
+  llvm::Expected<OwningOpRef<ModuleOp>> kernels =
+      buildKernels(graph, KernelTarget::cpu);
+  if (!kernels)
+    return kernels.takeError();
+  FailureOr<Object> manifest =
+      describeModule(**kernels, fingerprintGraph(graph));
+  if (failed(manifest))
+    return llvm::createStringError(
+        "the graph cannot be described; see the diagnostics above");
+
+  llvm::Expected<StagedFolder> staged = StagedFolder::create(folder);
+  if (!staged)
+    return staged.takeError();
+  Array cpuList, cudaList, headerList;
+  if (Error error = writeCpuCode(**kernels, options, *staged, cpuList))
+    return error;
+  if (options.cuda)
+    if (Error error = writeCudaCode(graph, *staged, cudaList, headerList))
+      return error;
+  (*manifest)["cpu"] = std::move(cpuList);
+  (*manifest)["cuda"] = std::move(cudaList);
+  (*manifest)["cuda_headers"] = std::move(headerList);
+  if (Error error =
+          staged->write("manifest.json", printManifest(std::move(*manifest))))
+    return error;
+  return staged->publish();
+}
+
+} // namespace sinkstate

@@ -1,0 +1,33 @@
+//===- PackageWriter.h - kernel packages on disk ----------------*- C++ -*-===//
+//
+// Part of the SinkState project.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SINKSTATE_CODEGEN_PACKAGE_PACKAGEWRITER_H
+#define SINKSTATE_CODEGEN_PACKAGE_PACKAGEWRITER_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/Error.h"
+
+#include <string>
+#include <vector>
+
+namespace sinkstate {
+
+struct PackageOptions {
+  /// Instruction-set levels to have CPU code for: x86-64-v2, -v3, -v4.
+  std::vector<std::string> cpuLevels = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};
+  /// Print the kernels as CUDA C++ too.
+  bool cuda = true;
+};
+
+/// Compiles a model's graph (a module with one ss.model, left as it is) into a
+/// kernel package, docs/interfaces.md section 4. The folder appears complete
+/// or not at all; a package that is there already is replaced. Diagnostics go
+/// to the module's context, the error says what failed.
+llvm::Error writePackage(mlir::ModuleOp graph, const PackageOptions &options,
+                         llvm::StringRef folder);
+
+} // namespace sinkstate
+
+#endif // SINKSTATE_CODEGEN_PACKAGE_PACKAGEWRITER_H

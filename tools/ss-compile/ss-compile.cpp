@@ -1,0 +1,78 @@
+//===- ss-compile.cpp - Make a kernel package -----------------------------===//
+//
+//   ss-import examples/tiny-hybrid -o tiny.mlir
+//   ss-compile tiny.mlir -o tiny.sspkg
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/package/PackageWriter.h"
+#include "passes/pipelines/Register.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+namespace cl = llvm::cl;
+
+static cl::OptionCategory category("ss-compile options");
+
+static cl::opt<std::string> input(cl::Positional, cl::Required,
+                                  cl::desc("<graph.mlir>"), cl::cat(category));
+static cl::opt<std::string> output("o", cl::Required,
+                                   cl::desc("The package's folder"),
+                                   cl::value_desc("folder"), cl::cat(category));
+static cl::list<std::string>
+    levels("cpu",
+           cl::desc("Instruction-set levels to have CPU code for (default: all "
+                    "three): x86-64-v2, x86-64-v3, x86-64-v4"),
+           cl::value_desc("level"), cl::CommaSeparated, cl::cat(category));
+static cl::opt<bool>
+    noCpu("no-cpu", cl::desc("Leave the CPU code out"), cl::cat(category));
+static cl::opt<bool> noCuda("no-cuda", cl::desc("Leave the CUDA sources out"),
+                            cl::cat(category));
+
+/// One line on standard error; the exit code of a user error.
+static int fail(const Twine &message) {
+  llvm::errs() << "ss-compile: error: " << message << "\n";
+  return 1;
+}
+
+int main(int argc, char **argv) {
+  cl::HideUnrelatedOptions(category);
+  cl::SetVersionPrinter([](llvm::raw_ostream &stream) {
+    stream << "ss-compile " << SS_VERSION << "\n";
+  });
+  cl::ParseCommandLineOptions(
+      argc, argv,
+      "Compile a model state graph into a kernel package\n\n"
+      "  The package is a folder with manifest.json, a shared library per\n"
+      "  instruction-set level and the kernels as CUDA C++. An engine opens it\n"
+      "  with ss_package_open() and needs no compiler.\n");
+
+  sinkstate::PackageOptions options;
+  if (!levels.empty())
+    options.cpuLevels.assign(levels.begin(), levels.end());
+  if (noCpu)
+    options.cpuLevels.clear();
+  options.cuda = !noCuda;
+
+  DialectRegistry registry;
+  sinkstate::registerDialects(registry);
+  MLIRContext context(registry);
+  llvm::SourceMgr sources;
+  SourceMgrDiagnosticHandler handler(sources, &context);
+  auto file = llvm::MemoryBuffer::getFileOrSTDIN(input);
+  if (!file)
+    return fail("cannot read '" + input + "': " + file.getError().message());
+  sources.AddNewSourceBuffer(std::move(*file), {});
+  OwningOpRef<ModuleOp> graph = parseSourceFile<ModuleOp>(sources, &context);
+  if (!graph)
+    return 1;
+  if (llvm::Error error = sinkstate::writePackage(*graph, options, output))
+    return fail(llvm::toString(std::move(error)));
+  return 0;
+}
