@@ -1,8 +1,8 @@
 //===- CudaPrinter.cpp - Source files of kernels --------------------------===//
 
 #include "codegen/cuda/CudaPrinter.h"
-#include "codegen/cuda/CudaTypes.h"
 #include "codegen/cuda/KernelPrinter.h"
+#include "passes/ssk/ScratchSlots.h"
 
 #include <set>
 
@@ -16,9 +16,7 @@ static constexpr int64_t kMaxStaticShared = 48 * 1024;
 CudaKernelInfo cuda::getCudaKernelInfo(ssk::KernelOp kernel) {
   CudaKernelInfo info;
   info.programsPerBlock = kernel.getProgramsPerBlock();
-  for (ssk::AllocOp alloc : kernel.getBody().getOps<ssk::AllocOp>())
-    info.sharedBytes += getScratchBytes(cast<ssk::SharedType>(alloc.getType()));
-  info.sharedBytes *= info.programsPerBlock;
+  info.sharedBytes = ssk::getScratchBytes(kernel) * info.programsPerBlock;
   info.isSharedDynamic = info.sharedBytes > kMaxStaticShared;
   return info;
 }

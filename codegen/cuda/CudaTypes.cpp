@@ -39,7 +39,3 @@ StringRef cuda::getAccessType(Type element, int64_t count) {
     return bytes == 16 ? "int4" : "int2";
   return bytes == 16 ? "uint4" : bytes == 8 ? "uint2" : "uint32_t";
 }
-
-int64_t cuda::getScratchBytes(ssk::SharedType type) {
-  return (type.getNumElements() * getElementBytes(type.getElementType()) + 15) / 16 * 16;
-}

@@ -21,9 +21,6 @@ llvm::StringRef getAccessType(mlir::Type element, int64_t count);
 /// Bytes of one element.
 int64_t getElementBytes(mlir::Type element);
 
-/// Bytes of one scratch array, rounded up to the next one's alignment of 16.
-int64_t getScratchBytes(ssk::SharedType type);
-
 } // namespace sinkstate::cuda
 
 #endif // SINKSTATE_CODEGEN_CUDA_CUDATYPES_H

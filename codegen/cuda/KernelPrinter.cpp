@@ -4,6 +4,7 @@
 #include "codegen/common/LocationText.h"
 #include "codegen/cuda/CudaTypes.h"
 #include "passes/ssk/LaneLayout.h"
+#include "passes/ssk/ScratchSlots.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -90,18 +91,26 @@ void KernelPrinter::printBanner() {
     out.comment("writes " + llvm::join(written, ", "));
 }
 
-/// Scratch is a structure, one for each program of the block.
+/// Scratch is a structure, one for each program of the block; what shares a slot is
+/// a union.
 void KernelPrinter::printScratch() {
-  auto allocs = kernel.getBody().getOps<ssk::AllocOp>();
-  if (allocs.empty())
+  SmallVector<ssk::ScratchSlot> slots = ssk::getScratchSlots(kernel);
+  if (slots.empty())
     return;
   out.blank();
   out.comment("What one program keeps in shared memory.");
-  out.open("struct Scratch_" + kernel.getName());
-  for (ssk::AllocOp alloc : allocs) {
-    auto type = cast<ssk::SharedType>(alloc.getType());
-    out.line("alignas(16) " + getCppScalarType(type.getElementType()) + " " +
-             getName(alloc.getResult()) + getExtents(type.getShape()) + ";");
+  out.open("struct " + kernel.getName() + "_scratch");
+  for (const ssk::ScratchSlot &slot : slots) {
+    bool isUnion = slot.allocs.size() > 1;
+    if (isUnion)
+      out.open("union");
+    for (ssk::AllocOp alloc : slot.allocs) {
+      auto type = cast<ssk::SharedType>(alloc.getResult().getType());
+      out.line("alignas(16) " + getCppScalarType(type.getElementType()) + " " +
+               getName(alloc.getResult()) + getExtents(type.getShape()) + ";");
+    }
+    if (isUnion)
+      out.close("};");
   }
   out.close("};");
   out.blank();

@@ -16,10 +16,18 @@ def SSK_AllocOp : SSK_Op<"alloc", [HasParent<"KernelOp">]> {
     Scratch that lives as long as the program; its bytes are undefined at
     first. It stands directly in the kernel, not in a loop.
 
+    Scratch of the same `slot` is never needed at the same time and may lie in
+    the same memory; `ssk-prepare` finds the slots.
+
     ```mlir
     %s = ssk.alloc : !ssk.shared<16x16xf64>
+    %t = ssk.alloc {slot = 0 : i64} : !ssk.shared<4x128xf32>
     ```
   }];
+  let arguments = (ins OptionalAttr<I64Attr>:$slot);
+  let builders = [OpBuilder<(ins "::mlir::Type":$result), [{
+    build($_builder, $_state, result, ::mlir::IntegerAttr());
+  }]>];
   let results = (outs Res<SSK_SharedType, "", [MemAlloc]>:$result);
   let assemblyFormat = "attr-dict `:` qualified(type($result))";
 }

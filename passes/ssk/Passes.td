@@ -19,6 +19,9 @@ def SSKPreparePass : Pass<"ssk-prepare", "::sinkstate::ssk::KernelOp"> {
       an access in one iteration is separated from the next. Two accesses to
       different arguments or different scratch never conflict, nor do writes of
       single elements, which are all made by lane 0;
+    * gives scratch that is never needed at the same time the same `slot`, and
+      lowers `programs_per_block` by halves until the scratch of a block fits
+      `max-shared-bytes`, or to 1;
     * gives every use of a `ssk.splat` its own one: a tile that an accumulation
       starts from is then free to be overwritten.
 
@@ -37,10 +40,16 @@ def SSKPreparePass : Pass<"ssk-prepare", "::sinkstate::ssk::KernelOp"> {
     %y = ssk.read %s[%c5] : !ssk.shared<128xf32>
     ```
   }];
+  let options = [
+    Option<"maxSharedBytes", "max-shared-bytes", "int64_t", /*default=*/"49152",
+           "shared memory of a block that all its programs have to fit; 48 KB need no "
+           "request at the launch">
+  ];
   let statistics = [
     Statistic<"wideAccesses", "wide-accesses", "loads and stores of more than one element a lane">,
     Statistic<"narrowAccesses", "narrow-accesses", "loads and stores that stay at one element">,
-    Statistic<"syncs", "syncs", "syncs inserted">
+    Statistic<"syncs", "syncs", "syncs inserted">,
+    Statistic<"scratchBytes", "scratch-bytes", "bytes of scratch of the program that takes most">
   ];
 }
 

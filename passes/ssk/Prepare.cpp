@@ -2,6 +2,7 @@
 
 #include "passes/ssk/AccessWidth.h"
 #include "passes/ssk/Passes.h"
+#include "passes/ssk/ScratchSlots.h"
 #include "passes/ssk/SyncPlacement.h"
 
 #include "mlir/IR/Builders.h"
@@ -16,14 +17,19 @@ using namespace sinkstate::ssk;
 
 namespace {
 struct Prepare : public sinkstate::ssk::impl::SSKPreparePassBase<Prepare> {
+  using Base::Base;
+
   void runOnOperation() override {
     duplicateSplats();
     setAccessWidths();
+    assignScratchSlots(getOperation());
+    fitBlock();
     insertSyncs();
   }
 
   void duplicateSplats();
   void setAccessWidths();
+  void fitBlock();
   void insertSyncs();
 };
 } // namespace
@@ -62,6 +68,16 @@ void Prepare::setAccessWidths() {
     else if (auto store = dyn_cast<StoreOp>(op))
       set(store);
   });
+}
+
+/// As many programs a block as their scratch allows.
+void Prepare::fitBlock() {
+  int64_t bytes = getScratchBytes(getOperation());
+  int64_t programs = getOperation().getProgramsPerBlock();
+  while (programs > 1 && programs * bytes > maxSharedBytes)
+    programs /= 2;
+  getOperation().setProgramsPerBlock(programs);
+  scratchBytes = std::max<int64_t>(scratchBytes, bytes);
 }
 
 void Prepare::insertSyncs() {

@@ -60,8 +60,18 @@ static bool isSame(const State &a, const State &b) {
   return covers(a, b) && covers(b, a);
 }
 
+/// Scratch in one slot is one memory: the first of it.
+static Value getRootOfScratch(AllocOp alloc) {
+  for (AllocOp other : alloc->getParentOfType<KernelOp>().getBody().getOps<AllocOp>())
+    if (alloc.getSlot() && other.getSlot() == alloc.getSlot())
+      return other.getResult();
+  return alloc.getResult();
+}
+
 /// Pointers that may be the same memory count as one: the first of them.
 static Value getRoot(Value memory) {
+  if (auto alloc = memory.getDefiningOp<AllocOp>())
+    return getRootOfScratch(alloc);
   auto argument = dyn_cast<BlockArgument>(memory);
   if (!argument)
     return memory;

@@ -7,7 +7,7 @@ namespace ss {
 
 /// Elements of one access of a lane: the smallest of 1, 2, 4 that divides n and needs the
 /// fewest accesses.
-constexpr int lane_width(int n) {
+__device__ constexpr int lane_width(int n) {
   int best = 1;
   for (int width = 2; width <= 4; width *= 2)
     if (n % width == 0 && (n - 1) / (32 * width) < (n - 1) / (32 * best))

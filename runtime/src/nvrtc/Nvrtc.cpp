@@ -162,7 +162,7 @@ Error Library::unknownArchitecture(const std::string &architecture) const {
                ": install an NVRTC that knows this GPU"};
 }
 
-Result<std::string> Library::compile(const CompileInput &input) const {
+Result<std::string> Library::compile(const CompileInput &input, std::string *log) const {
   const Functions &f = *functions;
   std::vector<const char *> texts, names;
   for (const Header &header : input.headers) {
@@ -193,20 +193,24 @@ Result<std::string> Library::compile(const CompileInput &input) const {
     return failed("nvrtcCreateProgram");
   result = f.nvrtcCompileProgram(owner.program, int(options.size()),
                                  options.data());
-  if (result == kCompilationError) {
+  auto readLog = [&] {
     size_t size = 0;
-    std::string log;
+    std::string text;
     if (f.nvrtcGetProgramLogSize(owner.program, &size) == kSuccess && size) {
-      log.resize(size);
-      f.nvrtcGetProgramLog(owner.program, log.data());
-      log.resize(std::min(log.find('\0'), kLongestLog));
+      text.resize(size);
+      f.nvrtcGetProgramLog(owner.program, text.data());
+      text.resize(std::min(text.find('\0'), kLongestLog));
     }
+    return text;
+  };
+  if (result == kCompilationError)
     return Error{"NVRTC " + versionText() + " rejects '" + input.name +
                  "' for " + input.architecture +
-                 ": the printed kernel is wrong, report it: " + log};
-  }
+                 ": the printed kernel is wrong, report it: " + readLog()};
   if (result != kSuccess)
     return failed("nvrtcCompileProgram");
+  if (log)
+    *log = readLog();
   const bool isPtx = input.architecture.rfind("compute_", 0) == 0;
   size_t size = 0;
   result = (isPtx ? f.nvrtcGetPTXSize : f.nvrtcGetCUBINSize)(owner.program,

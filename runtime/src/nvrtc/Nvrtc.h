@@ -56,7 +56,9 @@ public:
   const std::vector<int> &architectures() const { return known; }
 
   /// Machine code (or PTX) of one source, or the compiler's log in one error.
-  Result<std::string> compile(const CompileInput &input) const;
+  /// `log` receives what the compiler says of source that it takes: registers
+  /// and spills with the flag --ptxas-options=-v.
+  Result<std::string> compile(const CompileInput &input, std::string *log = nullptr) const;
 
 private:
   struct Functions;
