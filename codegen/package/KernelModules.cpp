@@ -6,7 +6,6 @@
 #include "codegen/package/KernelModules.h"
 
 #include "passes/pipelines/Pipelines.h"
-#include "passes/ssk/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
 
@@ -23,8 +22,6 @@ llvm::Expected<OwningOpRef<ModuleOp>> buildKernels(ModuleOp graph,
   // loads in flight.
   options.rowsInFlight = target == KernelTarget::cpu ? 1 : 4;
   buildKernelPipeline(passes, options);
-  if (target == KernelTarget::cuda)
-    passes.addNestedPass<ssk::KernelOp>(ssk::createSSKPreparePass());
   if (failed(passes.run(*module)))
     return llvm::createStringError(
         "the graph could not be lowered to kernels; see the diagnostics above");

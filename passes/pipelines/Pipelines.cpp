@@ -19,8 +19,8 @@ namespace sinkstate {
 void buildGraphPipeline(OpPassManager &passes) {
   passes.addPass(ss::createSSExpandLayers());
   passes.addNestedPass<ss::ModelOp>(ss::createSSScheduleCompaction());
-  passes.addPass(ss::createSSFuseDecode());
-  passes.addPass(ss::createSSFuseCompaction());
+  passes.addNestedPass<func::FuncOp>(ss::createSSFuseDecode());
+  passes.addNestedPass<func::FuncOp>(ss::createSSFuseCompaction());
   passes.addPass(ss::createSSSpecialize());
 }
 
