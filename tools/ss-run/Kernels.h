@@ -1,0 +1,41 @@
+//===- Kernels.h - Where the kernels of a run come from ---------*- C++ -*-===//
+#ifndef SINKSTATE_TOOLS_SS_RUN_KERNELS_H
+#define SINKSTATE_TOOLS_SS_RUN_KERNELS_H
+
+#include "Options.h"
+
+#include "sinkstate/sinkstate.h"
+
+#include <memory>
+#include <string>
+
+namespace ss_run {
+
+/// A package and whatever keeps its code alive; engines made of it must not
+/// outlive it.
+class Kernels {
+public:
+  virtual ~Kernels();
+  const ss_package *package() const { return handle; }
+  /// What a compaction keeps, in words: "relative:0.03, active 8, buffer 8".
+  const std::string &policy() const { return description; }
+
+protected:
+  void close();
+
+  ss_package *handle = nullptr;
+  std::string description;
+};
+
+enum class StateForm { Factored, Dense };
+
+/// Imports the model's config.json and compiles its state kernels in process.
+Result<std::unique_ptr<Kernels>> compileKernels(const RunOptions &options,
+                                                StateForm form);
+
+/// Opens a package folder that ss-compile made.
+Result<std::unique_ptr<Kernels>> openKernels(const std::string &folder);
+
+} // namespace ss_run
+
+#endif // SINKSTATE_TOOLS_SS_RUN_KERNELS_H
