@@ -130,7 +130,7 @@ FailureOr<Object> describeModule(ModuleOp module, StringRef fingerprint) {
                 {"abi", static_cast<int64_t>(SS_ABI_VERSION)},
                 {"compiler", SS_VERSION},
                 {"model", model.getSymName()},
-                {"fingerprint", fingerprint},
+                {"fingerprint", fingerprint.str()},
                 {"schedule", Object{{"period", period}}},
                 {"layers", std::move(layers)},
                 {"kernels", std::move(kernels)},
