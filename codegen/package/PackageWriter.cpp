@@ -125,13 +125,9 @@ static Error writeCpuCode(ModuleOp kernels, const PackageOptions &options,
   return Error::success();
 }
 
-static Error writeCudaCode(ModuleOp graph, const StagedFolder &folder,
+static Error writeCudaCode(ModuleOp kernels, const StagedFolder &folder,
                            Array &sources, Array &headers) {
-  llvm::Expected<OwningOpRef<ModuleOp>> kernels =
-      buildKernels(graph, KernelTarget::cuda);
-  if (!kernels)
-    return kernels.takeError();
-  for (auto kernel : (*kernels)->getOps<ssk::KernelOp>()) {
+  for (auto kernel : kernels.getOps<ssk::KernelOp>()) {
     FailureOr<std::string> text = cuda::printCudaKernel(kernel);
     if (failed(text))
       return llvm::createStringError("kernel '" + kernel.getName() +
@@ -164,8 +160,18 @@ Error writePackage(ModuleOp graph, const PackageOptions &options,
       buildKernels(graph, KernelTarget::cpu);
   if (!kernels)
     return kernels.takeError();
+  OwningOpRef<ModuleOp> cudaKernels;
+  if (options.cuda) {
+    auto built = buildKernels(graph, KernelTarget::cuda);
+    if (!built)
+      return built.takeError();
+    cudaKernels = std::move(*built);
+  }
+  // Names and arguments are the same for both targets; the size of a block is
+  // that of the CUDA sources.
   FailureOr<Object> manifest =
-      describeModule(**kernels, fingerprintGraph(graph));
+      describeModule(options.cuda ? *cudaKernels : **kernels,
+                     fingerprintGraph(graph));
   if (failed(manifest))
     return llvm::createStringError(
         "the graph cannot be described; see the diagnostics above");
@@ -177,7 +183,7 @@ Error writePackage(ModuleOp graph, const PackageOptions &options,
   if (Error error = writeCpuCode(**kernels, options, *staged, cpuList))
     return error;
   if (options.cuda)
-    if (Error error = writeCudaCode(graph, *staged, cudaList, headerList))
+    if (Error error = writeCudaCode(*cudaKernels, *staged, cudaList, headerList))
       return error;
   (*manifest)["cpu"] = std::move(cpuList);
   (*manifest)["cuda"] = std::move(cudaList);
