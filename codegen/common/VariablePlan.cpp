@@ -39,7 +39,10 @@ private:
   SmallVector<std::string> added;
 };
 
-static StringRef getArgumentName(Value memory) {
+/// The name of a pointer or of scratch, or an empty string.
+static StringRef getMemoryName(Value memory) {
+  if (Operation *alloc = memory.getDefiningOp())
+    return getNameHint(alloc->getLoc());
   auto argument = dyn_cast<BlockArgument>(memory);
   auto kernel = argument
                     ? dyn_cast<ssk::KernelOp>(argument.getOwner()->getParentOp())
@@ -51,11 +54,11 @@ static StringRef getArgumentName(Value memory) {
 static std::string getFallbackName(Operation *op) {
   return llvm::TypeSwitch<Operation *, std::string>(op)
       .Case<ssk::LoadOp>([](ssk::LoadOp load) {
-        StringRef name = getArgumentName(load.getMemory());
+        StringRef name = getMemoryName(load.getMemory());
         return name.empty() ? std::string("tile") : (name + "_tile").str();
       })
       .Case<ssk::ReadOp>([](ssk::ReadOp read) {
-        StringRef name = getArgumentName(read.getMemory());
+        StringRef name = getMemoryName(read.getMemory());
         if (name.empty())
           return std::string("element");
         return name.size() > 2 && name.ends_with("s") && !name.ends_with("ss")
@@ -123,6 +126,9 @@ void VariablePlan::nameOperation(Operation &op, Scope &scope, unsigned depth) {
     nameBlock(*loop.getBody(), inner, depth + 1);
     return;
   }
+  // Scratch becomes members of a structure, which have their own names.
+  if (isa<ssk::AllocOp>(op))
+    return declare(op.getResult(0), getFallbackName(&op), *memberScope);
   for (Value result : op.getResults())
     if (!forming.isInlined(&op))
       declare(result, isa<scf::IfOp>(op) ? "chosen" : getFallbackName(&op), scope);
@@ -149,7 +155,11 @@ VariablePlan::VariablePlan(ssk::KernelOp kernel, const ExpressionForming &formin
     StringRef name = kernel.getArgumentName(argument.getArgNumber());
     variables[argument] = {scope.add(name.empty() ? "argument" : name), false};
   }
+  llvm::StringSet<> takenMembers = reserved;
+  Scope members(takenMembers);
+  memberScope = &members;
   nameBlock(body, scope, 0);
+  memberScope = nullptr;
 }
 
 const Variable &VariablePlan::lookup(Value value) const {

@@ -61,6 +61,7 @@ private:
   llvm::ArrayRef<mlir::Value> getMembers(const mlir::Value &leader) const;
 
   const ExpressionForming &forming;
+  Scope *memberScope = nullptr; // while names are given
   /// Where a shared value is not its own leader.
   llvm::DenseMap<mlir::Value, mlir::Value> parents;
   /// The values of each leader that has more than itself, in the order found.

@@ -39,7 +39,12 @@ static SmallVector<StringRef> getLoopNames(ssk::TileType type) {
 void KernelPrinter::printMap(ssk::MapOp map) {
   Value result = map.getResult();
   auto type = cast<ssk::TileType>(result.getType());
+  // One register needs no loop.
+  SmallVector<int64_t> shape = getRegisterShape(type);
   SmallVector<StringRef> loops = getLoopNames(type);
+  for (auto [loop, extent] : llvm::zip(loops, shape))
+    if (extent == 1)
+      loop = "0";
   for (auto [i, input] : llvm::enumerate(map.getInputs())) {
     std::string element = getName(input).str();
     for (int64_t dim : map.getInputDims(i))
@@ -47,37 +52,42 @@ void KernelPrinter::printMap(ssk::MapOp map) {
     elements[map.getBody().getArgument(i)] = element;
   }
   declareTile(result);
-  SmallVector<int64_t> shape = getRegisterShape(type);
+  unsigned depth = 0;
   for (auto [loop, extent] : llvm::zip(loops, shape)) {
+    if (extent == 1)
+      continue;
     out.directive("#pragma unroll");
     out.line("for (int " + loop + " = 0; " + loop + " < " + Twine(extent) + "; ++" + loop + ")");
     out.indent();
+    ++depth;
   }
-  printMapBody(map, loops);
-  for (size_t i = 0; i < loops.size(); ++i)
+  printMapBody(map, loops, depth);
+  for (; depth > 0; --depth)
     out.outdent();
 }
 
 /// One assignment, or a block if parts of the expression have names.
-void KernelPrinter::printMapBody(ssk::MapOp map, ArrayRef<StringRef> loops) {
+void KernelPrinter::printMapBody(ssk::MapOp map, ArrayRef<StringRef> indices, unsigned depth) {
   std::string target = getName(map.getResult()).str();
-  for (StringRef loop : loops)
-    target += "[" + loop.str() + "]";
-  auto printAssignment = [&] { out.line(target + " = " + getText(map.getYielded()) + ";"); };
+  for (StringRef index : indices)
+    target += "[" + index.str() + "]";
+  auto assign = [&] { out.line(target + " = " + getText(map.getYielded()) + ";"); };
   Block &body = map.getBody().front();
   bool hasStatements = llvm::any_of(body.without_terminator(), [&](Operation &op) {
     return !forming.isInlined(&op);
   });
   if (!hasStatements)
-    return printAssignment();
-  out.outdent();
+    return assign();
+  if (depth > 0)
+    out.outdent();
   out.open("");
   for (Operation &op : body.without_terminator())
     if (!forming.isInlined(&op))
       printScalar(op.getResult(0));
-  printAssignment();
+  assign();
   out.close();
-  out.indent();
+  if (depth > 0)
+    out.indent();
 }
 
 static StringRef getReducer(ssk::ReduceKind kind) {

@@ -58,11 +58,51 @@ void KernelPrinter::assignScalar(Value result, StringRef text) {
   out.line(qualifier + type + " " + variable.name + " = " + text + ";");
 }
 
+static StringRef getCompoundOperator(Operation *op) {
+  if (isa<arith::AddIOp, arith::AddFOp>(op))
+    return "+=";
+  if (isa<arith::SubIOp, arith::SubFOp>(op))
+    return "-=";
+  if (isa<arith::MulIOp, arith::MulFOp>(op))
+    return "*=";
+  return isa<arith::OrIOp>(op) && !op->getResult(0).getType().isInteger(1) ? "|=" : "";
+}
+
+/// `x += y` where the variable is the first operand of the operation. Returns false
+/// if it is not of that form.
+bool KernelPrinter::printUpdate(Value target, Operation *op) {
+  StringRef symbol = getCompoundOperator(op);
+  if (symbol.empty())
+    return false;
+  Operation *def = op->getOperand(0).getDefiningOp();
+  if ((def && forming.isInlined(def)) || elements.count(op->getOperand(0)) ||
+      !plan.isShared(op->getOperand(0), target))
+    return false;
+  StringRef name = getName(target);
+  std::string step = getText(op->getOperand(1));
+  bool isInteger = isa<IntegerType, IndexType>(target.getType());
+  if (isInteger && step == "1" && (symbol == "+=" || symbol == "-="))
+    out.line((symbol == "+=" ? "++" : "--") + name + ";");
+  else
+    out.line(name + " " + symbol + " " + step + ";");
+  return true;
+}
+
+/// Assigns an expression to a variable that exists.
+void KernelPrinter::printAssignment(Value target, Value value) {
+  Operation *def = value.getDefiningOp();
+  if (def && forming.isInlined(def) && def->getNumOperands() == 2 && printUpdate(target, def))
+    return;
+  out.line(getName(target) + " = " + getText(value) + ";");
+}
+
 /// The operation of `result` as a statement of its own.
 void KernelPrinter::printScalar(Value result) {
   Operation *op = result.getDefiningOp();
   if (auto read = dyn_cast<ssk::ReadOp>(op))
     return assignScalar(result, getElement(read.getMemory(), read.getIndices()));
+  if (!plan.isDeclaredBy(result) && op->getNumOperands() == 2 && printUpdate(result, op))
+    return;
   SmallVector<CppExpr> operands;
   for (Value operand : op->getOperands())
     operands.push_back(getExpr(operand));

@@ -69,7 +69,7 @@ void KernelPrinter::printBanner() {
   out.comment("");
   CudaKernelInfo info = getCudaKernelInfo(kernel);
   std::string frame = "One warp a program, " + std::to_string(info.programsPerBlock) +
-                      " programs a block";
+                      (info.programsPerBlock == 1 ? " program a block" : " programs a block");
   if (info.sharedBytes)
     frame += ", " + std::to_string(info.sharedBytes) +
              (info.isSharedDynamic ? " bytes of dynamic shared memory"
@@ -139,25 +139,34 @@ void KernelPrinter::printSignature() {
 
 /// The program's number; the whole warp leaves if there is no such program.
 void KernelPrinter::printPrologue() {
-  Twine perBlock(kernel.getProgramsPerBlock());
-  out.line("const int64_t program = int64_t(blockIdx.x) * " + perBlock + " + (threadIdx.x >> 5);");
+  int64_t perBlock = kernel.getProgramsPerBlock();
+  if (perBlock == 1)
+    out.line("const int64_t program = blockIdx.x;");
+  else
+    out.line("const int64_t program = int64_t(blockIdx.x) * " + Twine(perBlock) +
+             " + (threadIdx.x >> 5);");
   out.line("if (program >= programs)");
   out.line("  return;");
-  if (!kernel.getBody().getOps<ssk::AllocOp>().empty()) {
-    std::string type = (kernel.getName() + "_scratch").str();
-    if (getCudaKernelInfo(kernel).isSharedDynamic) {
-      out.line("extern __shared__ __align__(16) unsigned char shared_memory[];");
-      out.line(type + " &scratch = reinterpret_cast<" + type +
-               " *>(shared_memory)[threadIdx.x >> 5];");
-    } else {
-      out.line("__shared__ " + type + " scratch_of_programs[" + perBlock + "];");
-      out.line(type + " &scratch = scratch_of_programs[threadIdx.x >> 5];");
-    }
-  }
+  if (!kernel.getBody().getOps<ssk::AllocOp>().empty())
+    printScratchOfProgram(perBlock);
   WalkResult writes = kernel.walk([](ssk::WriteOp) { return WalkResult::interrupt(); });
   if (writes.wasInterrupted())
     out.line("const int lane = ss::lane_id();");
   out.blank();
+}
+
+void KernelPrinter::printScratchOfProgram(int64_t perBlock) {
+  std::string type = (kernel.getName() + "_scratch").str();
+  bool isDynamic = getCudaKernelInfo(kernel).isSharedDynamic;
+  if (isDynamic)
+    out.line("extern __shared__ __align__(16) unsigned char shared_memory[];");
+  else if (perBlock == 1)
+    return out.line("__shared__ " + type + " scratch;");
+  else
+    out.line("__shared__ " + type + " scratch_of_programs[" + Twine(perBlock) + "];");
+  std::string all = isDynamic ? "reinterpret_cast<" + type + " *>(shared_memory)"
+                              : "scratch_of_programs";
+  out.line(type + " &scratch = " + all + "[threadIdx.x >> 5];");
 }
 
 //===----------------------------------------------------------------------===//
@@ -371,21 +380,27 @@ void KernelPrinter::printYields(ValueRange targets, ValueRange yielded) {
   auto move = [&](bool isTile, const std::string &to, const std::string &from) {
     out.line(isTile ? "ss::assign(" + to + ", " + from + ");" : to + " = " + from + ";");
   };
-  if (needsTemporaries)
+  if (!needsTemporaries) {
     for (auto [target, value] : moves) {
-      std::string next = getName(target).str() + "_next";
-      if (auto tile = dyn_cast<ssk::TileType>(target.getType())) {
-        out.line(getCppScalarType(tile.getElementType()) + " " + next +
-                 getExtents(getRegisterShape(tile)) + ";");
-        move(true, next, getText(value));
-      } else {
-        out.line("const " + getCppScalarType(target.getType()) + " " + next + " = " +
-                 getText(value) + ";");
-      }
+      if (isa<ssk::TileType>(target.getType()))
+        move(true, getName(target).str(), getText(value));
+      else
+        printAssignment(target, value);
     }
-  for (auto [target, value] : moves) {
-    std::string name = getName(target).str();
-    move(isa<ssk::TileType>(target.getType()), name,
-         needsTemporaries ? name + "_next" : getText(value));
+    return;
   }
+  for (auto [target, value] : moves) {
+    std::string next = getName(target).str() + "_next";
+    if (auto tile = dyn_cast<ssk::TileType>(target.getType())) {
+      out.line(getCppScalarType(tile.getElementType()) + " " + next +
+               getExtents(getRegisterShape(tile)) + ";");
+      move(true, next, getText(value));
+    } else {
+      out.line("const " + getCppScalarType(target.getType()) + " " + next + " = " +
+               getText(value) + ";");
+    }
+  }
+  for (auto [target, value] : moves)
+    move(isa<ssk::TileType>(target.getType()), getName(target).str(),
+         getName(target).str() + "_next");
 }

@@ -36,6 +36,7 @@ private:
   void printScratch();
   void printSignature();
   void printPrologue();
+  void printScratchOfProgram(int64_t perBlock);
 
   // Statements (KernelPrinter.cpp).
   void printBlock(mlir::Block &block, bool isTail);
@@ -59,6 +60,8 @@ private:
   std::string getElement(mlir::Value memory, mlir::ValueRange indices) const;
   void printScalar(mlir::Value result);
   void assignScalar(mlir::Value result, llvm::StringRef text);
+  void printAssignment(mlir::Value target, mlir::Value value);
+  bool printUpdate(mlir::Value target, mlir::Operation *op);
 
   // Tiles (CudaMemoryOps.cpp, CudaComputeOps.cpp).
   llvm::StringRef getName(mlir::Value value) const { return plan.lookup(value).name; }
@@ -68,7 +71,7 @@ private:
   void printWrites(ssk::WriteOp first);
   void printSplat(ssk::SplatOp splat);
   void printMap(ssk::MapOp map);
-  void printMapBody(ssk::MapOp map, llvm::ArrayRef<llvm::StringRef> loops);
+  void printMapBody(ssk::MapOp map, llvm::ArrayRef<llvm::StringRef> indices, unsigned depth);
   void printReduce(ssk::ReduceOp reduce);
   void printDot(ssk::DotOp dot);
   void printAccumulate(ssk::AccumulateOp accumulate);

@@ -40,25 +40,25 @@ LogicalResult CompactLowering::run() {
 
 void CompactLowering::allocate() {
   const LayerShape &s = t.shape;
-  weights = k.shared({s.rankBound}, k.f32());
-  order = k.shared({s.active}, k.i32());
-  left = k.shared({m, s.dv}, k.f32());
-  right = k.shared({m, s.dk}, k.f32());
-  blockWeights = k.shared({m}, k.f64());
-  tLeft = k.shared({m, m}, k.f64());
-  tRight = k.shared({m, m}, k.f64());
-  rLeft = k.shared({m, m}, k.f64());
-  rRight = k.shared({m, m}, k.f64());
-  gram = k.shared({m, m}, k.f64());
-  work = k.shared({m, m}, k.f64());
-  coreMatrix = k.shared({m, m}, k.f64());
-  xt = k.shared({m, m}, k.f64());
-  yt = k.shared({m, m}, k.f64());
-  sigma = k.shared({m}, k.f64());
-  newLeft = k.shared({m, s.dv}, k.f32());
-  newRight = k.shared({m, s.dk}, k.f32());
-  newWeights = k.shared({m}, k.f32());
-  status = k.shared({1}, k.i32());
+  weights = k.name("weights", k.shared({s.rankBound}, k.f32()));
+  order = k.name("order", k.shared({s.active}, k.i32()));
+  left = k.name("left", k.shared({m, s.dv}, k.f32()));
+  right = k.name("right", k.shared({m, s.dk}, k.f32()));
+  blockWeights = k.name("block_weights", k.shared({m}, k.f64()));
+  tLeft = k.name("t_left", k.shared({m, m}, k.f64()));
+  tRight = k.name("t_right", k.shared({m, m}, k.f64()));
+  rLeft = k.name("r_left", k.shared({m, m}, k.f64()));
+  rRight = k.name("r_right", k.shared({m, m}, k.f64()));
+  gram = k.name("gram", k.shared({m, m}, k.f64()));
+  work = k.name("work", k.shared({m, m}, k.f64()));
+  coreMatrix = k.name("core", k.shared({m, m}, k.f64()));
+  xt = k.name("xt", k.shared({m, m}, k.f64()));
+  yt = k.name("yt", k.shared({m, m}, k.f64()));
+  sigma = k.name("sigma", k.shared({m}, k.f64()));
+  newLeft = k.name("new_left", k.shared({m, s.dv}, k.f32()));
+  newRight = k.name("new_right", k.shared({m, s.dk}, k.f32()));
+  newWeights = k.name("new_weights", k.shared({m}, k.f32()));
+  status = k.name("status", k.shared({1}, k.i32()));
   k.write(k.integer(0), status, k.index(0));
 }
 
@@ -79,7 +79,7 @@ void CompactLowering::split() {
 
 void CompactLowering::foldScalarDecay() {
   k.note("fold the decay into the weights");
-  Value factor = k.exp(logDecay);
+  Value factor = k.name("decay", k.exp(logDecay));
   overWeights(t.shape.rankBound, t.rank, [&](Type tile, Value i, Value limit) {
     Value w = k.load(tile, t.arguments["weights"], k.add(t.base, i), Value(),
                      limit);
@@ -94,7 +94,7 @@ void CompactLowering::overWeights(
   int64_t chunk = std::min<int64_t>(32, bound);
   Type tile = k.lanes({chunk});
   k.loop(k.index(0), count, chunk,
-         [&](Value i) { body(tile, i, k.sub(count, i)); });
+         [&](Value i) { body(tile, i, k.name("left", k.sub(count, i))); });
 }
 
 void CompactLowering::foldChannelDecay() {
@@ -107,11 +107,13 @@ void CompactLowering::foldChannelDecay() {
     Value v = k.load(tile, t.arguments["rows"], at);
     v = k.map(tile, {v, factor},
               [&](ValueRange e) { return k.mul(e[0], e[1]); });
-    Value length = k.sqrt(k.dot(v, v));
+    Value length = k.name("length", k.sqrt(k.dot(v, v)));
     // A length of zero has no direction: the weight becomes zero and the
     // component is dropped by truncate. NaN stays NaN.
     Value isZero = k.equal(length, k.real(0));
-    Value inverse = k.select(isZero, k.real(0), k.div(k.real(1), length));
+    Value inverse =
+        k.name("inverse",
+               k.select(isZero, k.real(0), k.div(k.real(1), length)));
     v = k.map(tile, v, [&](ValueRange e) { return k.mul(e[0], inverse); });
     k.store(v, t.arguments["rows"], at);
     Value w = k.read(t.arguments["weights"], k.add(t.base, i));
@@ -131,11 +133,10 @@ void CompactLowering::gatherActive() {
   const LayerShape &s = t.shape;
   Value zero = k.index(0);
   k.loop(zero, k.index(s.active), 1, [&](Value i) {
-    Value id = k.read(order, i);
+    Value source = k.name("source", k.toIndex(k.read(order, i)));
     k.branch(
-        k.less(id, k.integer(0)), [&] { zeroBlockRow(i); },
+        k.less(source, k.index(0)), [&] { zeroBlockRow(i); },
         [&] {
-          Value source = k.toIndex(id);
           Value v = k.load(k.lanes({s.dk}), t.arguments["rows"],
                            t.row(source, 0));
           Value u = k.load(k.lanes({s.dv}), t.arguments["rows"],
@@ -151,7 +152,7 @@ void CompactLowering::concat() {
   k.note("buffered pairs behind the active components");
   const LayerShape &s = t.shape;
   k.loop(k.index(0), k.index(s.capacity), 1, [&](Value j) {
-    Value row = k.add(j, k.index(s.active));
+    Value row = k.name("row", k.add(j, k.index(s.active)));
     k.branch(
         k.less(j, t.count), [&] { foldPair(j, row); },
         [&] { zeroBlockRow(row); });
@@ -202,19 +203,19 @@ void CompactLowering::orthogonalizeSide(Value side, int64_t columns,
   Value size = k.integer(m);
   k.matmul(side, side, gram, false, true);
   copyMatrix(gram, work, m, m, k.f64());
-  Value bits =
-      k.call("ss_orthogonalize", {size, work, factor}, {1}, {1, 2});
+  Value bits = k.name(
+      "bits", k.call("ss_orthogonalize", {size, work, factor}, {1}, {1, 2}));
   k.matmul(factor, gram, r, false, false); // R = T G
   addStatus(k.bitAnd(bits, k.integer(SS_STATUS_NOT_FINITE)));
   Value again = k.bitAnd(bits, k.integer(SS_STATUS_ILL_CONDITIONED));
   k.branch(k.less(k.integer(0), again), [&] {
     k.note("ill-conditioned: form Q and orthogonalise it once more");
-    Value q = k.shared({m, columns}, k.f32());
+    Value q = k.name("q", k.shared({m, columns}, k.f32()));
     k.matmul(factor, side, q, false, false);
     k.matmul(q, side, gram, false, true); // Q A^T
     k.matmul(q, q, work, false, true);
-    Value bits2 =
-        k.call("ss_orthogonalize", {size, work, factor}, {1}, {1, 2});
+    Value bits2 = k.name(
+        "bits", k.call("ss_orthogonalize", {size, work, factor}, {1}, {1, 2}));
     addStatus(k.bitAnd(bits2, k.integer(SS_STATUS_NOT_FINITE)));
     k.matmul(factor, gram, r, false, false);
     copyMatrix(q, side, m, columns, k.f32());

@@ -90,32 +90,38 @@ LogicalResult DecodeLowering::lowerDecay(ss::DecayOp op) {
   Value g = t.shape.channelDecay ? token.vector(op.getLogDecay())
                                  : token.scalar(op.getLogDecay());
   StateView view;
-  view.logDecay =
-      t.shape.channelDecay
-          ? k.map(t.keyTile(), {before, g},
-                  [&](ValueRange e) { return k.add(e[0], e[1]); })
-          : k.add(before, g);
+  view.logDecay = k.name(
+      "running_decay", t.shape.channelDecay
+                           ? k.map(t.keyTile(), {before, g},
+                                   [&](ValueRange e) {
+                                     return k.add(e[0], e[1]);
+                                   })
+                           : k.add(before, g));
   views[op.getResult()] = view;
   return success();
 }
 
 LogicalResult DecodeLowering::collectProducts() {
   SmallVector<Value> wanted;
+  SmallVector<StringRef> names;
   Value logDecay;
   for (Operation &op : fused.getBody().front().without_terminator()) {
     if (auto decay = dyn_cast<ss::DecayOp>(op))
       logDecay = views.lookup(decay.getResult()).logDecay;
-    else if (auto append = dyn_cast<ss::AppendOp>(op); append && t.shape.delta)
+    if (auto append = dyn_cast<ss::AppendOp>(op); append && t.shape.delta) {
       wanted.push_back(append.getKey());
-    else if (auto readout = dyn_cast<ss::ReadoutOp>(op))
+      names.push_back("h_k");
+    } else if (auto readout = dyn_cast<ss::ReadoutOp>(op)) {
       wanted.push_back(readout.getQuery());
+      names.push_back("h_q");
+    }
   }
   if (!logDecay)
     return fused.emitOpError("has no ss.decay; every decode step decays");
   Values vectors;
   for (Value x : wanted)
     vectors.push_back(token.vector(x));
-  Values sums = RowPass(t, choices.rowsInFlight).run(vectors, logDecay);
+  Values sums = RowPass(t, choices.rowsInFlight).run(vectors, names, logDecay);
   for (auto [x, sum] : llvm::zip_equal(wanted, sums))
     products[x] = sum;
   return success();
@@ -134,10 +140,12 @@ LogicalResult DecodeLowering::lowerAppend(ss::AppendOp op) {
     k.note("delta correction: u = w (v - H k)");
     u = k.map(t.valueTile(), {value, products.lookup(op.getKey())},
               [&](ValueRange e) { return k.mul(weight, k.sub(e[0], e[1])); });
+    k.name("u", u);
   } else {
     k.note("new pair: u = w v");
     u = k.map(t.valueTile(), value,
               [&](ValueRange e) { return k.mul(weight, e[0]); });
+    k.name("u", u);
   }
   storePair(key, u, view.logDecay);
   view.appendedKey = key;
@@ -167,10 +175,12 @@ LogicalResult DecodeLowering::lowerReadout(ss::ReadoutOp op) {
   Value y = products.lookup(op.getQuery());
   if (view.appendedKey) {
     k.note("readout: y = H q + u (k . q)");
-    Value overlap = k.dot(view.appendedKey, token.vector(op.getQuery()));
+    Value overlap = k.name(
+        "k_q", k.dot(view.appendedKey, token.vector(op.getQuery())));
     y = k.map(t.valueTile(), {y, view.appendedValue}, [&](ValueRange e) {
       return k.fma(e[1], overlap, e[0]);
     });
+    k.name("output", y);
   }
   k.store(y, t.arguments["y"], outputOffset);
   return success();
@@ -206,12 +216,13 @@ forEachRow(ss::FusedOp fused, const LayerShape &shape,
                body) {
   Value program = ssk::ProgramIdOp::create(k.b, fused.getLoc());
   Value heads = k.index(shape.heads);
-  Value batchRow = k.div(program, heads);
-  Value head = k.rem(program, heads);
-  Value slot = k.read(arguments["slots"], batchRow);
+  Value batchRow = k.name("batch_row", k.div(program, heads));
+  Value head = k.name("head", k.rem(program, heads));
+  Value slot =
+      k.name("slot", k.toIndex(k.read(arguments["slots"], batchRow)));
   LogicalResult result = success();
   k.branch(
-      k.less(slot, k.integer(0)),
+      k.less(slot, k.index(0)),
       [&] {
         k.note("padded row: zero output, nothing touched");
         StateTables tables(k, shape, arguments);
@@ -222,7 +233,7 @@ forEachRow(ss::FusedOp fused, const LayerShape &shape,
       },
       [&] {
         StateTables tables(k, shape, arguments);
-        tables.locate(k.toIndex(slot), head);
+        tables.locate(slot, head);
         TokenLowering token(tables, batchRow);
         result = bindInputs(fused, shape, token);
         if (succeeded(result))
@@ -272,15 +283,18 @@ LogicalResult lowerDenseDecode(ss::FusedOp fused, const LayerShape &shape,
                 ? k.map(t.keyTile(), token.vector(g),
                         [&](ValueRange e) { return k.exp(e[0]); })
                 : k.exp(token.scalar(g));
+        k.name("decay", alpha);
 
         int64_t n = largestDivisor(shape.dv, choices.rowsInFlight);
         Type rows = k.lanes({n, shape.dk}), column = k.replicated({n});
-        Value matrix = k.mul(t.state, k.index(shape.dv * shape.dk));
+        Value matrix =
+            k.name("matrix_at", k.mul(t.state, k.index(shape.dv * shape.dk)));
         Value vOffset = token.offset("v", t.head, shape.dv);
         Value yOffset = token.offset("y", t.head, shape.dv);
         Value stride = k.index(shape.dk);
         k.loop(k.index(0), k.index(shape.dv), n, [&](Value i) {
-          Value at = k.add(matrix, k.mul(i, k.index(shape.dk)));
+          Value at = k.name("row_at",
+                            k.add(matrix, k.mul(i, k.index(shape.dk))));
           k.note("decayed rows of H");
           Value h = k.load(rows, arguments["dense"], at, stride);
           h = shape.channelDecay
@@ -288,6 +302,7 @@ LogicalResult lowerDenseDecode(ss::FusedOp fused, const LayerShape &shape,
                           [&](ValueRange e) { return k.mul(e[0], e[1]); })
                   : k.map(rows, h,
                           [&](ValueRange e) { return k.mul(e[0], alpha); });
+          k.name("decayed_rows", h);
           k.note("update and readout");
           Value v = k.load(column, arguments["v"], k.add(vOffset, i));
           Value u;
@@ -298,10 +313,13 @@ LogicalResult lowerDenseDecode(ss::FusedOp fused, const LayerShape &shape,
           else
             u = k.map(column, v,
                       [&](ValueRange e) { return k.mul(weight, e[0]); });
+          k.name("u", u);
           h = k.map(rows, {h, u, key}, {{0, 1}, {0}, {1}},
                     [&](ValueRange e) { return k.fma(e[1], e[2], e[0]); });
+          k.name("new_rows", h);
           k.store(h, arguments["dense"], at, stride);
-          k.store(k.dot(h, query), arguments["y"], k.add(yOffset, i));
+          k.store(k.name("output", k.dot(h, query)), arguments["y"],
+                  k.add(yOffset, i));
         });
         return success();
       });

@@ -29,9 +29,10 @@ private:
   Value bufferedPairs(Value c, Value sum);
   /// sum + coef u^T.
   Value addOuter(Value sum, Value coef, Value u) {
-    return k.map(tile, {sum, coef, u}, {{0, 1}, {0}, {1}}, [&](ValueRange e) {
-      return k.fma(e[1], e[2], e[0]);
-    });
+    Value next =
+        k.map(tile, {sum, coef, u}, {{0, 1}, {0}, {1}},
+              [&](ValueRange e) { return k.fma(e[1], e[2], e[0]); });
+    return k.name("h", next);
   }
   /// exp(G) of the columns from c on: scalar or tile [n].
   Value decay(Value c);
@@ -69,8 +70,8 @@ Value Densify::decay(Value c) {
 }
 
 Value Densify::denseColumns(Value c) {
-  Value h = k.load(tile, t.arguments["rows"], t.denseRow(c),
-                   k.index(t.shape.dv));
+  Value h = k.name("h_rows", k.load(tile, t.arguments["rows"], t.denseRow(c),
+                                    k.index(t.shape.dv)));
   Value factor = decay(c);
   if (factor.getType() == part)
     return k.map(tile, {h, factor}, {{0, 1}, {0}},
@@ -138,7 +139,8 @@ LogicalResult lowerDensify(ss::FusedOp fused, const LayerShape &shape,
       return op.emitOpError("has no lowering inside a densify kernel");
   StateTables tables(k, shape, arguments);
   Value program = ssk::ProgramIdOp::create(k.b, fused.getLoc());
-  tables.locateState(k.toIndex(k.read(arguments["work"], program)));
+  tables.locateState(
+      k.name("state", k.toIndex(k.read(arguments["work"], program))));
   tables.readExtent();
   Densify(tables, largestDivisor(shape.dk, choices.rowsInFlight))
       .run(k.toIndex(k.read(arguments["out_base"], program)));

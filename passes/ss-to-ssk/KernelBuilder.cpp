@@ -18,6 +18,11 @@ void KernelBuilder::note(StringRef text) {
   loc = NameLoc::get(b.getStringAttr(text), source);
 }
 
+Value KernelBuilder::name(StringRef text, Value value) {
+  value.setLoc(NameLoc::get(b.getStringAttr(text), value.getLoc()));
+  return value;
+}
+
 //===----------------------------------------------------------------------===//
 // Types and scratch
 //===----------------------------------------------------------------------===//
@@ -84,11 +89,11 @@ Value KernelBuilder::mul(Value x, Value y) {
 Value KernelBuilder::div(Value x, Value y) {
   if (isFloat(x))
     return arith::DivFOp::create(b, loc, x, y);
-  return arith::DivUIOp::create(b, loc, x, y);
+  return arith::DivSIOp::create(b, loc, x, y);
 }
 
 Value KernelBuilder::rem(Value x, Value y) {
-  return arith::RemUIOp::create(b, loc, x, y);
+  return arith::RemSIOp::create(b, loc, x, y);
 }
 
 Value KernelBuilder::fma(Value x, Value y, Value z) {

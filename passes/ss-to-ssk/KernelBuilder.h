@@ -35,6 +35,10 @@ public:
   /// comment above them.
   void note(llvm::StringRef text);
 
+  /// Calls a value by a name, which its variable has in the printed kernel; what
+  /// has none may be printed inside the expression that uses it.
+  mlir::Value name(llvm::StringRef text, mlir::Value value);
+
   // Types. `lanes` spreads the last dimension over the lanes of a warp.
   mlir::Type lanes(llvm::ArrayRef<int64_t> shape, mlir::Type element = {});
   mlir::Type replicated(llvm::ArrayRef<int64_t> shape, mlir::Type element = {});
@@ -52,7 +56,7 @@ public:
   mlir::Value add(mlir::Value x, mlir::Value y);
   mlir::Value sub(mlir::Value x, mlir::Value y);
   mlir::Value mul(mlir::Value x, mlir::Value y);
-  mlir::Value div(mlir::Value x, mlir::Value y); ///< unsigned for integers
+  mlir::Value div(mlir::Value x, mlir::Value y);
   mlir::Value rem(mlir::Value x, mlir::Value y);
   mlir::Value fma(mlir::Value x, mlir::Value y, mlir::Value z);
   mlir::Value neg(mlir::Value x);

@@ -11,19 +11,21 @@ namespace sinkstate {
 
 using Values = KernelBuilder::Values;
 
-Values RowPass::run(ValueRange inVectors, Value inLogDecay) {
+Values RowPass::run(ValueRange inVectors, ArrayRef<StringRef> inNames,
+                    Value inLogDecay) {
+  names.assign(inNames.begin(), inNames.end());
   vectors.assign(inVectors.begin(), inVectors.end());
   logDecay = inLogDecay;
   k.note("decay since the last compaction");
   if (t.shape.channelDecay) {
     for (Value x : vectors)
-      decayedVectors.push_back(
-          k.map(t.keyTile(), {x, logDecay}, [&](ValueRange v) {
+      decayedVectors.push_back(k.name(
+          "decayed", k.map(t.keyTile(), {x, logDecay}, [&](ValueRange v) {
             return k.mul(v[0], k.exp(v[1]));
-          }));
+          })));
   } else {
     decayedVectors = vectors;
-    scale = k.exp(logDecay);
+    scale = k.name("decay", k.exp(logDecay));
   }
 
   Values zeros(vectors.size(), k.splat(t.valueTile(), k.real(0)));
@@ -35,7 +37,9 @@ Values RowPass::run(ValueRange inVectors, Value inLogDecay) {
 
 Values RowPass::overRows(Value count, Values sums, Chunk chunk) {
   int64_t n = rowsInFlight;
-  Value whole = n == 1 ? count : k.sub(count, k.rem(count, k.index(n)));
+  Value whole =
+      n == 1 ? count
+             : k.name("whole", k.sub(count, k.rem(count, k.index(n))));
   sums = k.loop(k.index(0), whole, n, sums, [&](Value i, ValueRange carried) {
     return chunk(i, n, Value(), Values(carried));
   });
@@ -43,7 +47,9 @@ Values RowPass::overRows(Value count, Values sums, Chunk chunk) {
     return sums;
   return k.choose(
       k.less(whole, count),
-      [&] { return chunk(whole, n, k.sub(count, whole), sums); },
+      [&] {
+        return chunk(whole, n, k.name("left", k.sub(count, whole)), sums);
+      },
       [&] { return sums; });
 }
 
@@ -55,19 +61,25 @@ Values RowPass::components(Values sums) {
       t.rank, sums,
       [&](Value i, int64_t n, Value limit, Values carried) -> Values {
         Value stride = k.index(s.rowLength());
-        Value v = k.load(k.lanes({n, s.dk}), rows, t.row(i, 0), stride, limit);
-        Value u =
-            k.load(k.lanes({n, s.dv}), rows, t.row(i, s.dk), stride, limit);
+        Value v = k.name("v_rows", k.load(k.lanes({n, s.dk}), rows,
+                                          t.row(i, 0), stride, limit));
+        Value u = k.name("u_rows", k.load(k.lanes({n, s.dv}), rows,
+                                          t.row(i, s.dk), stride, limit));
         Type coefficients = k.replicated({n});
-        Value weight = k.load(coefficients, weights, k.add(t.base, i),
-                              Value(), limit);
+        Value weight =
+            k.name("weight", k.load(coefficients, weights, k.add(t.base, i),
+                                    Value(), limit));
         if (scale)
-          weight = k.map(coefficients, weight,
-                         [&](ValueRange w) { return k.mul(w[0], scale); });
-        for (auto [sum, x] : llvm::zip_equal(carried, decayedVectors)) {
-          Value c = k.map(coefficients, {k.dot(v, x), weight},
-                          [&](ValueRange p) { return k.mul(p[0], p[1]); });
-          sum = k.accumulate(sum, c, u);
+          weight = k.name("decayed_weight", k.map(coefficients, weight, [&](ValueRange w) {
+                            return k.mul(w[0], scale);
+                          }));
+        for (auto [sum, x, name] :
+             llvm::zip_equal(carried, decayedVectors, names)) {
+          Value c = k.name("coef", k.map(coefficients, {k.dot(v, x), weight},
+                                         [&](ValueRange p) {
+                                           return k.mul(p[0], p[1]);
+                                         }));
+          sum = k.name(name, k.accumulate(sum, c, u));
         }
         return carried;
       });
@@ -81,7 +93,7 @@ Values RowPass::denseRows(Values sums) {
   // over the lanes; scratch turns them into values that every lane has.
   Values scratch;
   for (Value x : decayedVectors) {
-    Value memory = k.shared({s.dk}, k.f32());
+    Value memory = k.name("coefficients", k.shared({s.dk}, k.f32()));
     Value scaled =
         scale ? k.map(t.keyTile(), x,
                       [&](ValueRange e) { return k.mul(e[0], scale); })
@@ -93,11 +105,15 @@ Values RowPass::denseRows(Values sums) {
   return k.loop(k.index(0), k.index(s.dk), n, sums,
                 [&](Value c, ValueRange carried) -> Values {
                   Values next(carried);
-                  Value h = k.load(k.lanes({n, s.dv}), rows, t.denseRow(c),
-                                   k.index(s.dv));
-                  for (auto [sum, memory] : llvm::zip_equal(next, scratch))
-                    sum = k.accumulate(
-                        sum, k.load(k.replicated({n}), memory, c), h);
+                  Value h = k.name("h_rows",
+                                   k.load(k.lanes({n, s.dv}), rows,
+                                          t.denseRow(c), k.index(s.dv)));
+                  for (auto [sum, memory, name] :
+                       llvm::zip_equal(next, scratch, names)) {
+                    Value coef =
+                        k.name("coef", k.load(k.replicated({n}), memory, c));
+                    sum = k.name(name, k.accumulate(sum, coef, h));
+                  }
                   return next;
                 });
 }
@@ -110,32 +126,34 @@ Values RowPass::bufferedPairs(Values sums) {
   return overRows(
       t.count, sums,
       [&](Value j, int64_t n, Value limit, Values carried) -> Values {
-        Value key = k.load(k.lanes({n, s.dk}), keys, t.bufferK(j),
-                           k.index(s.dk), limit);
-        Value u = k.load(k.lanes({n, s.dv}), values, t.bufferU(j),
-                         k.index(s.dv), limit);
+        Value key = k.name("keys", k.load(k.lanes({n, s.dk}), keys,
+                                          t.bufferK(j), k.index(s.dk), limit));
+        Value u = k.name("u_rows", k.load(k.lanes({n, s.dv}), values,
+                                          t.bufferU(j), k.index(s.dv), limit));
         Type coefficients = k.replicated({n});
         Value factor;
         if (s.channelDecay) {
-          Value g = k.load(k.lanes({n, s.dk}), decays, t.bufferG(j),
-                           k.index(s.dk), limit);
+          Value g = k.name("decays", k.load(k.lanes({n, s.dk}), decays,
+                                            t.bufferG(j), k.index(s.dk), limit));
           key = k.map(k.lanes({n, s.dk}), {key, g, logDecay},
                       {{0, 1}, {0, 1}, {1}}, [&](ValueRange e) {
                         return k.mul(e[0], k.exp(k.sub(e[2], e[1])));
                       });
+          k.name("decayed_keys", key);
         } else {
-          Value g =
-              k.load(coefficients, decays, t.bufferG(j), Value(), limit);
-          factor = k.map(coefficients, g, [&](ValueRange e) {
-            return k.exp(k.sub(logDecay, e[0]));
-          });
+          Value g = k.name("decays", k.load(coefficients, decays, t.bufferG(j),
+                                            Value(), limit));
+          factor = k.name("factor", k.map(coefficients, g, [&](ValueRange e) {
+                            return k.exp(k.sub(logDecay, e[0]));
+                          }));
         }
-        for (auto [sum, x] : llvm::zip_equal(carried, vectors)) {
+        for (auto [sum, x, name] : llvm::zip_equal(carried, vectors, names)) {
           Value c = k.dot(key, x);
           if (factor)
-            c = k.map(coefficients, {c, factor},
-                      [&](ValueRange e) { return k.mul(e[0], e[1]); });
-          sum = k.accumulate(sum, c, u);
+            c = k.name("coef", k.map(coefficients, {c, factor}, [&](ValueRange e) {
+                         return k.mul(e[0], e[1]);
+                       }));
+          sum = k.name(name, k.accumulate(sum, c, u));
         }
         return carried;
       });

@@ -22,8 +22,10 @@ public:
   RowPass(StateTables &tables, int64_t rowsInFlight)
       : t(tables), k(tables.k), rowsInFlight(rowsInFlight) {}
 
-  /// `vectors`: tiles [dk]; returns one tile [dv] each.
-  KernelBuilder::Values run(mlir::ValueRange vectors, mlir::Value logDecay);
+  /// `vectors`: tiles [dk]; returns one tile [dv] each, called by `names`.
+  KernelBuilder::Values run(mlir::ValueRange vectors,
+                            llvm::ArrayRef<llvm::StringRef> names,
+                            mlir::Value logDecay);
 
 private:
   using Values = KernelBuilder::Values;
@@ -38,6 +40,7 @@ private:
   StateTables &t;
   KernelBuilder &k;
   int64_t rowsInFlight;
+  llvm::SmallVector<llvm::StringRef> names; ///< of the products
   Values vectors;        ///< as given, for the buffered pairs
   Values decayedVectors; ///< channel decay folded in, for what is older
   mlir::Value logDecay;

@@ -97,30 +97,34 @@ Value KernelArguments::operator[](StringRef name) const {
 void StateTables::locate(Value inSlot, Value inHead) {
   slot = inSlot;
   head = inHead;
-  state = k.add(k.mul(slot, k.index(shape.heads)), head);
-  keyHead =
-      shape.group() == 1 ? head : k.div(head, k.index(shape.group()));
+  state = k.name("state", k.add(k.mul(slot, k.index(shape.heads)), head));
+  locateKeyHead();
 }
 
 void StateTables::locateState(Value inState) {
   state = inState;
-  slot = k.div(state, k.index(shape.heads));
-  head = k.rem(state, k.index(shape.heads));
-  keyHead =
-      shape.group() == 1 ? head : k.div(head, k.index(shape.group()));
+  slot = k.name("slot", k.div(state, k.index(shape.heads)));
+  head = k.name("head", k.rem(state, k.index(shape.heads)));
+  locateKeyHead();
+}
+
+void StateTables::locateKeyHead() {
+  keyHead = shape.group() == 1
+                ? head
+                : k.name("key_head", k.div(head, k.index(shape.group())));
 }
 
 void StateTables::readExtent(Value ahead) {
-  Value stored = k.read(arguments["rank"], state);
-  isDense = k.less(stored, k.integer(0));
-  rank = k.toIndex(stored);
-  base = k.toIndex(k.read(arguments["row_base"], state));
+  rank = k.name("stored", k.toIndex(k.read(arguments["rank"], state)));
+  isDense = k.less(rank, k.index(0));
+  base = k.name("base", k.toIndex(k.read(arguments["row_base"], state)));
   Value pairs = k.read(arguments["count"], slot);
-  count = k.toIndex(ahead ? k.add(pairs, ahead) : pairs);
+  count = k.name("pairs", k.toIndex(ahead ? k.add(pairs, ahead) : pairs));
 }
 
 Value StateTables::row(Value i, int64_t column) {
-  Value start = k.mul(k.add(base, i), k.index(shape.rowLength()));
+  Value start = k.name(
+      "row_at", k.mul(k.add(base, i), k.index(shape.rowLength())));
   return column ? k.add(start, k.index(column)) : start;
 }
 
@@ -131,13 +135,15 @@ Value StateTables::denseRow(Value c) {
 
 Value StateTables::bufferK(Value j) {
   Value keyState = k.add(k.mul(slot, k.index(shape.keyHeads)), keyHead);
-  return k.mul(k.add(k.mul(keyState, k.index(shape.capacity)), j),
-               k.index(shape.dk));
+  return k.name("key_at",
+                k.mul(k.add(k.mul(keyState, k.index(shape.capacity)), j),
+                      k.index(shape.dk)));
 }
 
 Value StateTables::bufferU(Value j) {
-  return k.mul(k.add(k.mul(state, k.index(shape.capacity)), j),
-               k.index(shape.dv));
+  return k.mul(
+      k.name("pair", k.add(k.mul(state, k.index(shape.capacity)), j)),
+      k.index(shape.dv));
 }
 
 Value StateTables::bufferG(Value j) {
@@ -153,12 +159,12 @@ Value StateTables::runningDecay() {
     // An empty buffer is not read at all: its bytes may be anything.
     Value limit = k.select(hasPairs, k.index(shape.dk), k.index(0));
     Value at = k.select(hasPairs, bufferG(last), k.index(0));
-    return k.load(keyTile(), ref, at, {}, limit);
+    return k.name("decay_before", k.load(keyTile(), ref, at, {}, limit));
   }
   auto value = k.choose(
       hasPairs, [&] { return KernelBuilder::Values{k.read(ref, bufferG(last))}; },
       [&] { return KernelBuilder::Values{k.real(0)}; });
-  return value[0];
+  return k.name("decay_before", value[0]);
 }
 
 } // namespace sinkstate

@@ -70,6 +70,10 @@ public:
   mlir::Type keyTile() { return k.lanes({shape.dk}); }
   mlir::Type valueTile() { return k.lanes({shape.dv}); }
 
+private:
+  void locateKeyHead();
+
+public:
   KernelBuilder &k;
   const LayerShape &shape;
   const KernelArguments &arguments;

@@ -24,14 +24,15 @@ bool TokenLowering::lower(Operation *op) {
         k.note("weight of the new pair");
         Value beta = k.sigmoid(scalar(weight.getBeta()));
         double scale = weight.getScale().convertToDouble();
-        lowered[weight.getResult()] =
-            scale == 1.0 ? beta : k.mul(beta, k.real(scale));
+        lowered[weight.getResult()] = k.name(
+            "write_weight", scale == 1.0 ? beta : k.mul(beta, k.real(scale)));
         return true;
       })
       .Case<ss::TimeStepOp>([&](ss::TimeStepOp step) {
         k.note("time step");
         lowered[step.getResult()] =
-            k.softplus(biasedGate(step.getInput(), step.getDtBias(), false));
+            k.name("time_step", k.softplus(biasedGate(
+                                    step.getInput(), step.getDtBias(), false)));
         return true;
       })
       .Default([](Operation *) { return false; });
@@ -79,6 +80,7 @@ Value TokenLowering::normalize(ss::NormalizeOp op) {
   double scale = op.getScale().convertToDouble();
   k.note("normalised query and key");
   Value x = vector(op.getInput());
+  StringRef called = arguments.lookup(op.getInput());
   Value factor = k.real(scale);
   if (norm.getKind() != ss::NormKind::none) {
     double epsilon = norm.getEps();
@@ -87,22 +89,24 @@ Value TokenLowering::normalize(ss::NormalizeOp op) {
         norm.getKind() == ss::NormKind::add
             ? k.sqrt(k.add(squares, k.real(epsilon)))
             : k.max(k.sqrt(squares), k.real(epsilon));
-    factor = k.div(factor, length);
+    factor = k.name((called + "_scale").str(), k.div(factor, length));
   } else if (scale == 1.0) {
     return x;
   }
-  return k.map(t.keyTile(), x,
-               [&](ValueRange e) { return k.mul(e[0], factor); });
+  return k.name((called + "_unit").str(),
+                k.map(t.keyTile(), x,
+                      [&](ValueRange e) { return k.mul(e[0], factor); }));
 }
 
 Value TokenLowering::biasedGate(Value gate, Value bias, bool channels) {
   if (!channels)
-    return k.add(scalar(gate), scalar(bias));
+    return k.name("gate_input", k.add(scalar(gate), scalar(bias)));
   Value x = vector(gate);
   Value b = k.load(t.keyTile(), t.arguments["dt_bias"],
                    k.mul(t.head, k.index(t.shape.dk)));
-  return k.map(t.keyTile(), {x, b},
-               [&](ValueRange e) { return k.add(e[0], e[1]); });
+  return k.name("gate_input",
+                k.map(t.keyTile(), {x, b},
+                      [&](ValueRange e) { return k.add(e[0], e[1]); }));
 }
 
 /// exp of less is zero in f32. The bound keeps running sums of a few dozen
@@ -113,7 +117,7 @@ Value TokenLowering::logDecay(ss::LogDecayOp op) {
   ss::GateAttr gate = op.getGate();
   k.note("log-decay of this token");
   Value x = biasedGate(op.getInput(), op.getDtBias(), gate.isChannel());
-  Value rate = k.exp(scalar(op.getALog()));
+  Value rate = k.name("rate", k.exp(scalar(op.getALog())));
   Value lowest = k.real(kLowestLogDecay);
   auto decay = [&](Value input) {
     Value g = gate.isBounded()
@@ -123,8 +127,10 @@ Value TokenLowering::logDecay(ss::LogDecayOp op) {
     return k.max(g, lowest);
   };
   if (!gate.isChannel())
-    return decay(x);
-  return k.map(t.keyTile(), x, [&](ValueRange e) { return decay(e[0]); });
+    return k.name("log_decay", decay(x));
+  return k.name("log_decay", k.map(t.keyTile(), x, [&](ValueRange e) {
+                  return decay(e[0]);
+                }));
 }
 
 } // namespace sinkstate

@@ -25,9 +25,9 @@ static Value isKept(KernelBuilder &k, Value weight, Value threshold) {
 void CompactLowering::merge() {
   k.note("the active rows are free for new ones: weight -1");
   k.loop(k.index(0), k.index(t.shape.active), 1, [&](Value i) {
-    Value id = k.read(order, i);
-    k.branch(k.atLeast(id, k.integer(0)),
-             [&] { k.write(k.real(-1), weights, k.toIndex(id)); });
+    Value source = k.name("source", k.toIndex(k.read(order, i)));
+    k.branch(k.atLeast(source, k.index(0)),
+             [&] { k.write(k.real(-1), weights, source); });
   });
 }
 
@@ -38,7 +38,7 @@ LogicalResult CompactLowering::truncate(ss::PolicyAttr policy) {
   k.branch(
       broken, [&] { poison(); },
       [&] {
-        Value limit = threshold(policy, largestWeight());
+        Value limit = k.name("threshold", threshold(policy, largestWeight()));
         if (!policy.isFixed()) // R rows always fit
           limit = limitRank(limit);
         placeRows(limit, keptNew(policy, limit));
@@ -73,7 +73,7 @@ Value CompactLowering::largestWeight() {
         Value w = k.load(tile, weights, i, Value(), k.sub(t.rank, i));
         return {k.max(carried[0], k.reduceMax(w))};
       });
-  return largest[0];
+  return k.name("largest", largest[0]);
 }
 
 Value CompactLowering::threshold(ss::PolicyAttr policy, Value largest) {
@@ -94,8 +94,8 @@ std::pair<Value, Value> CompactLowering::rankWeights() {
   // All weights in one descending list: old ones, then the new ones.
   int64_t bound = t.shape.rankBound + m;
   if (!allWeights) {
-    allWeights = k.shared({bound}, k.f32());
-    ranking = k.shared({bound}, k.i32());
+    allWeights = k.name("all_weights", k.shared({bound}, k.f32()));
+    ranking = k.name("ranking", k.shared({bound}, k.i32()));
   }
   auto copy = [&](Value from, int64_t size, Value count, Value offset) {
     overWeights(size, count, [&](Type tile, Value i, Value limit) {
@@ -105,7 +105,7 @@ std::pair<Value, Value> CompactLowering::rankWeights() {
   };
   copy(weights, t.shape.rankBound, t.rank, k.index(0));
   copy(newWeights, m, k.index(m), t.rank);
-  Value count = k.add(t.rank, k.index(m));
+  Value count = k.name("total", k.add(t.rank, k.index(m)));
   k.topK(allWeights, count, ranking);
   return {ranking, count};
 }
@@ -135,7 +135,7 @@ Value CompactLowering::energyThreshold(Value lowest) {
 
 Value CompactLowering::limitRank(Value limit) {
   k.note("no more than max_rank components");
-  Value most = k.toIndex(t.arguments["max_rank"]);
+  Value most = k.name("most", k.toIndex(t.arguments["max_rank"]));
   auto countKept = [&](Value list, Value size, Value sum) {
     return k.loop(k.index(0), size, 1, {sum},
                   [&](Value i, ValueRange carried) -> Values {
@@ -149,8 +149,9 @@ Value CompactLowering::limitRank(Value limit) {
   return k.choose(
       mayOverflow,
       [&] {
-        Value kept = countKept(newWeights, k.index(m),
-                               countKept(weights, t.rank, k.index(0)));
+        Value kept = k.name("kept", countKept(newWeights, k.index(m),
+                                              countKept(weights, t.rank,
+                                                        k.index(0))));
         return Values{k.choose(
             k.less(most, kept),
             [&] {
@@ -172,7 +173,7 @@ Value CompactLowering::keptNew(ss::PolicyAttr policy, Value limit) {
         Value keep = isKept(k, k.read(newWeights, i), limit);
         return {k.add(carried[0], k.select(keep, k.index(1), k.index(0)))};
       });
-  return kept[0];
+  return k.name("kept_new", kept[0]);
 }
 
 void CompactLowering::writeNewRow(Value from, Value to) {
@@ -210,26 +211,28 @@ void CompactLowering::placeRows(Value limit, Value kept) {
             });
       });
 
+  k.name("placed", placed[0]);
   k.note("the last row takes the place of every other dropped one");
   Values left = k.loop(
       zero, t.rank, 1, {t.rank},
       [&](Value step, ValueRange carried) -> Values {
         Value end = carried[0];
-        Value i = k.sub(k.sub(t.rank, step), one);
+        Value i = k.name("row", k.sub(k.sub(t.rank, step), one));
         return k.choose(
             isKept(k, k.read(weights, i), limit), [&] { return Values{end}; },
             [&] {
-              Value last = k.sub(end, one);
+              Value last = k.name("last", k.sub(end, one));
               k.branch(k.less(i, last), [&] { moveRow(last, i); });
               return Values{last};
             });
       });
 
+  k.name("end", left[0]);
   k.note("new rows that are left go to the end");
   k.loop(placed[0], kept, 1, [&](Value next) {
     writeNewRow(next, k.add(left[0], k.sub(next, placed[0])));
   });
-  storeWeights(k.add(left[0], k.sub(kept, placed[0])));
+  storeWeights(k.name("new_rank", k.add(left[0], k.sub(kept, placed[0]))));
 }
 
 void CompactLowering::storeWeights(Value rank) {
@@ -256,7 +259,8 @@ LogicalResult lowerCompact(ss::FusedOp fused, const LayerShape &shape,
   LogicalResult result = success();
   k.branch(k.less(program, due), [&] {
     StateTables tables(k, shape, arguments);
-    tables.locateState(k.toIndex(k.read(arguments["work"], program)));
+    tables.locateState(
+        k.name("state", k.toIndex(k.read(arguments["work"], program))));
     tables.readExtent(arguments["count_ahead"]);
     result = CompactLowering(fused, tables).run();
   });

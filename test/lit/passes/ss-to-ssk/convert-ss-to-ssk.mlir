@@ -6,7 +6,8 @@
 // CHECK-SAME: {ssk.name = "rows"}
 // CHECK-SAME: {ssk.divisible_by = 4 : i64, ssk.name = "y_stride"}
 // CHECK-SAME: role = "decode"
-// CHECK: %[[SLOT:.*]] = ssk.read %{{.*}} : !ssk.global<i32>
+// CHECK: %[[SLOT32:.*]] = ssk.read %{{.*}} : !ssk.global<i32>
+// CHECK: %[[SLOT:.*]] = arith.index_cast %[[SLOT32]]
 // CHECK: %[[PAD:.*]] = arith.cmpi slt, %[[SLOT]]
 // CHECK: scf.if %[[PAD]]
 // CHECK-NEXT: ssk.splat

@@ -167,3 +167,52 @@ ssk.kernel @splats(%y: !ssk.global<f32> {ssk.name = "y"}) {
   ssk.store %t, %y[%c32] : !ssk.tile<32xf32, lanes = 0>, !ssk.global<f32>
   ssk.return
 }
+
+// The first scratch is read for the last time before the third is written: one slot.
+// 30 KB of scratch leave room for one program in 48 KB.
+// CHECK-LABEL: ssk.kernel @scratch_slots
+// CHECK-SAME: programs_per_block = 1
+ssk.kernel @scratch_slots(%x: !ssk.global<f32> {ssk.name = "x"}) attributes {programs_per_block = 8 : i64} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  // CHECK: ssk.alloc {slot = 0 : i64} : !ssk.shared<32x128xf32>
+  // CHECK: ssk.alloc {slot = 1 : i64} : !ssk.shared<28x128xf32>
+  // CHECK: ssk.alloc {slot = 0 : i64} : !ssk.shared<16x128xf32>
+  %a = ssk.alloc : !ssk.shared<32x128xf32>
+  %b = ssk.alloc : !ssk.shared<28x128xf32>
+  %c = ssk.alloc : !ssk.shared<16x128xf32>
+  ssk.fill %a, %zero : !ssk.shared<32x128xf32>
+  ssk.fill %b, %zero : !ssk.shared<28x128xf32>
+  %e = ssk.read %a[%c0, %c0] : !ssk.shared<32x128xf32>
+  // The other scratch of the slot was read: its lanes must be done.
+  // CHECK: ssk.sync
+  // CHECK: ssk.sync
+  // CHECK-NEXT: ssk.fill
+  ssk.fill %c, %e : !ssk.shared<16x128xf32>
+  %f = ssk.read %c[%c0, %c0] : !ssk.shared<16x128xf32>
+  %g = ssk.read %b[%c0, %c0] : !ssk.shared<28x128xf32>
+  %h = arith.addf %f, %g : f32
+  ssk.write %h, %x[%c0] : !ssk.global<f32>
+  ssk.return
+}
+
+// What a loop uses is needed in all of its iterations.
+// CHECK-LABEL: ssk.kernel @scratch_in_a_loop
+// CHECK-SAME: programs_per_block = 8
+ssk.kernel @scratch_in_a_loop(%x: !ssk.global<f32> {ssk.name = "x"}, %v: f32 {ssk.name = "v"}) attributes {programs_per_block = 8 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  // CHECK: ssk.alloc {slot = 0 : i64}
+  // CHECK: ssk.alloc {slot = 1 : i64}
+  %a = ssk.alloc : !ssk.shared<4xf32>
+  %b = ssk.alloc : !ssk.shared<4xf32>
+  scf.for %i = %c0 to %c8 step %c1 {
+    ssk.fill %a, %v : !ssk.shared<4xf32>
+    %e = ssk.read %a[%c0] : !ssk.shared<4xf32>
+    ssk.fill %b, %e : !ssk.shared<4xf32>
+    %f = ssk.read %b[%c0] : !ssk.shared<4xf32>
+    ssk.write %f, %x[%i] : !ssk.global<f32>
+  }
+  ssk.return
+}
