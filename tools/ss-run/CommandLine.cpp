@@ -16,45 +16,51 @@ namespace {
 struct Declared {
   using Text = cl::opt<std::string>;
 
-  Text model{"model", cl::value_desc("DIR"),
+  cl::OptionCategory category{"ss-run options"};
+  Text model{"model", cl::cat(category), cl::value_desc("DIR"),
              cl::desc("model folder: config.json and model.safetensors")};
-  Text text{"text", cl::value_desc("FILE"),
+  Text text{"text", cl::cat(category), cl::value_desc("FILE"),
             cl::desc("text to decode; of a .safetensors file, the tensor "
                      "'tokens'")};
-  Text tokens{"tokens", cl::value_desc("N"),
+  Text tokens{"tokens", cl::cat(category), cl::value_desc("N"),
               cl::desc("tokens to decode for each request (1024)")};
-  Text policy{"policy", cl::value_desc("relative:EPS|fixed:R|energy:F"),
+  Text policy{"policy", cl::cat(category),
+              cl::value_desc("relative:EPS|fixed:R|energy:F"),
               cl::desc("what a compaction keeps (relative:0.03)")};
-  Text active{"active", cl::value_desc("A"),
+  Text active{"active", cl::cat(category), cl::value_desc("A"),
               cl::desc("components that take part in a compaction (8)")};
-  Text buffer{"buffer", cl::value_desc("K"),
+  Text buffer{"buffer", cl::cat(category), cl::value_desc("K"),
               cl::desc("tokens between two compactions (8)")};
-  Text consolidate{"consolidate", cl::value_desc("N|off"),
+  Text consolidate{"consolidate", cl::cat(category), cl::value_desc("N|off"),
                    cl::desc("compactions between two exact SVDs of the frozen "
                             "components (4)")};
-  Text denseFallback{"dense-fallback", cl::value_desc("on|off"),
+  Text denseFallback{"dense-fallback", cl::cat(category),
+                     cl::value_desc("on|off"),
                      cl::desc("keep a state dense where its factors would be "
                               "larger (on)")};
-  Text dense{"dense", cl::value_desc("compiled|reference"),
+  Text dense{"dense", cl::cat(category), cl::value_desc("compiled|reference"),
              cl::desc("what the dense run uses: the compiler's dense kernels, "
                       "or the example's plain loop (compiled)")};
-  Text package{"package", cl::value_desc("DIR"),
+  Text package{"package", cl::cat(category), cl::value_desc("DIR"),
                cl::desc("take the compressed run's kernels from this package "
                         "of ss-compile")};
-  Text batch{"batch", cl::value_desc("B"),
+  Text batch{"batch", cl::cat(category), cl::value_desc("B"),
              cl::desc("requests that decode at the same time, request b from "
                       "byte b * (size / B) on (1)")};
-  Text threads{"threads", cl::value_desc("T"), cl::desc("threads (1)")};
-  Text generate{"generate", cl::value_desc("N"),
+  Text threads{"threads", cl::cat(category), cl::value_desc("T"),
+               cl::desc("threads (1)")};
+  Text generate{"generate", cl::cat(category), cl::value_desc("N"),
                 cl::desc("after the text, sample N bytes with compressed "
                          "states and print the first request's (0)")};
-  Text seed{"seed", cl::value_desc("S"), cl::desc("seed of --generate (0)")};
-  Text json{"json", cl::value_desc("FILE"),
+  Text seed{"seed", cl::cat(category), cl::value_desc("S"),
+            cl::desc("seed of --generate (0)")};
+  Text json{"json", cl::cat(category), cl::value_desc("FILE"),
             cl::desc("write the figures to FILE")};
-  Text svg{"svg", cl::value_desc("FILE"),
+  Text svg{"svg", cl::cat(category), cl::value_desc("FILE"),
            cl::desc("draw the stored ranks of the first request over time "
                     "into FILE")};
-  cl::opt<bool> timing{"timing", cl::desc("print where the time went")};
+  cl::opt<bool> timing{"timing", cl::cat(category),
+                       cl::desc("print where the time went")};
 };
 
 const char *const overview =
@@ -68,6 +74,7 @@ const char *const overview =
 Result<RunOptions> ss_run::readCommandLine(int argc, const char *const *argv) {
   cl::ResetCommandLineParser();
   Declared declared;
+  cl::HideUnrelatedOptions(declared.category);
   cl::SetVersionPrinter(
       [](llvm::raw_ostream &out) { out << "ss-run " SS_VERSION "\n"; });
 

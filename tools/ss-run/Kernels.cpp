@@ -58,8 +58,7 @@ public:
     const std::string &manifest = kernels->model->getManifest();
     if (ss_package_from_memory(manifest.data(), manifest.size(),
                                &CompiledModel::lookupKernel,
-                               kernels->model.get(),
-                               &kernels->handle) != SS_OK)
+                               kernels->model.get(), &kernels->handle) != SS_OK)
       return Error{std::string("compiled kernels: ") + ss_last_error()};
     return std::unique_ptr<Kernels>(std::move(kernels));
   }
@@ -102,12 +101,13 @@ private:
           layer ? layer->getObject("policy") : nullptr;
       if (!policy)
         continue;
-      text += ": " + policy->getString("kind").value_or("").str() +
-              llvm::formatv(":{0}", policy->getNumber("value").value_or(0)).str();
-      text += ", active " +
-              std::to_string(layer->getInteger("active").value_or(0));
-      text += ", buffer " +
-              std::to_string(layer->getInteger("buffer").value_or(0));
+      text +=
+          ": " + policy->getString("kind").value_or("").str() +
+          llvm::formatv(":{0}", policy->getNumber("value").value_or(0)).str();
+      text +=
+          ", active " + std::to_string(layer->getInteger("active").value_or(0));
+      text +=
+          ", buffer " + std::to_string(layer->getInteger("buffer").value_or(0));
       break;
     }
     return text;
@@ -160,11 +160,10 @@ ss_run::compileKernels(const RunOptions &options, StateForm form) {
       CompiledModel::compile(**graph);
   if (!model)
     return errors.take(llvm::toString(model.takeError()));
-  return CompiledKernels::make(std::move(*model),
-                               toString(options.policy) + ", active " +
-                                   std::to_string(options.active) +
-                                   ", buffer " +
-                                   std::to_string(options.buffer));
+  return CompiledKernels::make(
+      std::move(*model), toString(options.policy) + ", active " +
+                             std::to_string(options.active) + ", buffer " +
+                             std::to_string(options.buffer));
 }
 
 Result<std::unique_ptr<Kernels>>
