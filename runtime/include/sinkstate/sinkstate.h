@@ -105,9 +105,10 @@ typedef struct ss_engine_options {
   int32_t row_capacity;      /* CUDA: rows allocated for every state, where a
                                 layer's bound is not smaller; compaction keeps
                                 at most row_capacity less the layer's buffer,
-                                and status bit 8 says where that dropped some.
-                                0: every layer's bound, so that nothing is
-                                dropped beyond its policy. CPU: 0 */
+                                and status bit 8 says where that dropped some
+                                that the policy would have kept. 0: every
+                                layer's bound, which a state reaches only where
+                                its frozen part overlaps much. CPU: 0 */
 } ss_engine_options;
 
 /* Defaults: 1 slot, 0 threads, what the device does, the CPU. */

@@ -3,6 +3,7 @@
 #include "engine/StateEngine.h"
 
 #include "capi/Failure.h"
+#include "cuda/CudaEngine.h"
 #include "engine/Engine.h"
 
 namespace sinkstate::runtime {
@@ -78,12 +79,18 @@ ss_engine_options resolveOptions(const ss_engine_options &given) {
 void planEngine(const Package &package, const ss_engine_options &given,
                 ss_memory_plan &plan) {
   const ss_engine_options options = resolveOptions(given);
-  planMemory(package, options, plan);
+  if (options.device == SS_DEVICE_CUDA)
+    cuda::planMemory(package, options, plan);
+  else
+    planMemory(package, options, plan);
 }
 
 std::unique_ptr<StateEngine> createEngine(std::shared_ptr<const Package> package,
                                           const ss_engine_options &given) {
   const ss_engine_options options = resolveOptions(given);
+  if (options.device == SS_DEVICE_CUDA)
+    return std::make_unique<cuda::CudaEngine>(std::move(package), options,
+                                              cuda::Driver::get());
   package->requireCpuCode();
   return std::make_unique<Engine>(std::move(package), options);
 }

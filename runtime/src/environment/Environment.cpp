@@ -40,6 +40,14 @@ const PathVariable overrideFolder = {
     "A file `<kernel name>.cu` here replaces that kernel's source. Start from "
     "the file `SS_DUMP_DIR` wrote."};
 
+const PathVariable cudaDriver = {
+    "SS_CUDA_DRIVER", "`libcuda.so.1`, where the loader or the driver has it",
+    "The library of the NVIDIA driver."};
+
+const PathVariable nvrtcLibrary = {
+    "SS_NVRTC", "`libnvrtc.so`, where the loader or a toolkit has it",
+    "The library of CUDA's run-time compiler."};
+
 const PathVariable cudaHome = {
     "CUDA_HOME", "not searched",
     "A CUDA toolkit: its `lib64` is searched for libraries that the loader "
@@ -169,7 +177,8 @@ std::string formatByteSize(uint64_t bytes) {
 
 std::vector<Row> allRows() {
   return {row(cacheMode),  row(cacheFolder),    row(cacheMaxSize),
-          row(dumpFolder), row(overrideFolder), row(cudaHome),
+          row(dumpFolder), row(overrideFolder),
+          row(cudaDriver), row(nvrtcLibrary), row(cudaHome),
           row(cudaPath),   row(xdgCacheHome),   row(home)};
 }
 

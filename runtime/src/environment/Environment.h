@@ -57,6 +57,8 @@ extern const ByteSizeVariable cacheMaxSize;
 extern const PathVariable dumpFolder;
 extern const PathVariable overrideFolder;
 // Of other projects, read where they say what we need to know.
+extern const PathVariable cudaDriver;
+extern const PathVariable nvrtcLibrary;
 extern const PathVariable cudaHome;
 extern const PathVariable cudaPath;
 extern const PathVariable xdgCacheHome;

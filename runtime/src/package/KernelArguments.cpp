@@ -61,4 +61,13 @@ const void *const *ArgumentValues::bind(std::span<const Argument> order) {
   return bound.data();
 }
 
+void **ArgumentValues::bindLaunch(std::span<const Argument> order,
+                                  int64_t programs) {
+  launched = programs;
+  bind(order);
+  bound.push_back(&launched);
+  // The driver's parameters are not const, but it only reads them.
+  return const_cast<void **>(bound.data());
+}
+
 } // namespace sinkstate::runtime

@@ -47,6 +47,9 @@ std::optional<Argument> argumentByName(std::string_view name);
 /// The values of one launch. A kernel gets the addresses of those it binds.
 class ArgumentValues {
 public:
+  /// Takes all memory it will ever need: binding allocates nothing.
+  ArgumentValues() { bound.reserve(size_t(Argument::Size) + 1); }
+
   void setPointer(Argument a, const void *p) { at(a).pointer = p; }
   void setI64(Argument a, int64_t x) { at(a).i64 = x; }
   void setI32(Argument a, int32_t x) { at(a).i32 = x; }
@@ -55,6 +58,10 @@ public:
   /// Addresses of the values in the order of `order`; valid until the next
   /// call.
   const void *const *bind(std::span<const Argument> order);
+
+  /// The same for a launch on a GPU, whose last parameter is the number of
+  /// programs.
+  void **bindLaunch(std::span<const Argument> order, int64_t programs);
 
 private:
   union Value {
@@ -67,6 +74,7 @@ private:
 
   std::array<Value, size_t(Argument::Size)> values = {};
   std::vector<const void *> bound;
+  int64_t launched = 0;
 };
 
 } // namespace sinkstate::runtime

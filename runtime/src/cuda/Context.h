@@ -1,0 +1,63 @@
+//===- Context.h - One GPU --------------------------------------*- C++ -*-===//
+#ifndef SINKSTATE_CUDA_CONTEXT_H
+#define SINKSTATE_CUDA_CONTEXT_H
+
+#include "cuda/Driver.h"
+
+#include <memory>
+#include <string>
+
+namespace sinkstate::runtime::cuda {
+
+/// The primary context of one GPU: the one that the application's own CUDA
+/// code uses, so that its pointers and streams are valid here. Engines on one
+/// GPU share it.
+class Context {
+public:
+  /// Throws SS_DEVICE_UNAVAILABLE where there is no such GPU.
+  static std::shared_ptr<const Context>
+  open(std::shared_ptr<const Driver> driver, int ordinal);
+  ~Context();
+  Context(const Context &) = delete;
+  Context &operator=(const Context &) = delete;
+
+  const Driver &driver() const { return *library; }
+  const std::string &name() const { return deviceName; }
+  int ordinal() const { return deviceOrdinal; }
+  /// "sm_90": what machine code has to be made for.
+  std::string architecture() const;
+  int multiprocessors() const { return multiprocessorCount; }
+  /// Shared memory that one block may ask for.
+  int sharedBytesPerBlock() const { return sharedBytes; }
+
+private:
+  friend class CurrentContext;
+  explicit Context(std::shared_ptr<const Driver> driver)
+      : library(std::move(driver)) {}
+  int attribute(CUdevice_attribute name) const;
+
+  std::shared_ptr<const Driver> library;
+  CUdevice device = 0;
+  CUcontext primary = nullptr;
+  int deviceOrdinal = 0;
+  std::string deviceName;
+  int major = 0, minor = 0, multiprocessorCount = 0, sharedBytes = 0;
+};
+
+/// Makes a context the calling thread's for a scope. Costs one look-up where
+/// it is already, and is allowed while a stream is captured.
+class CurrentContext {
+public:
+  explicit CurrentContext(const Context &context);
+  ~CurrentContext();
+  CurrentContext(const CurrentContext &) = delete;
+  CurrentContext &operator=(const CurrentContext &) = delete;
+
+private:
+  const Context &context;
+  bool pushed = false;
+};
+
+} // namespace sinkstate::runtime::cuda
+
+#endif

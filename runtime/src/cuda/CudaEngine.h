@@ -1,0 +1,102 @@
+//===- CudaEngine.h - The states of a model on one GPU ----------*- C++ -*-===//
+//
+// Everything a step reads and changes (slots, positions, counts, ranks, work
+// lists) is device memory, so that the calls of a step only launch kernels and
+// can be captured in a graph. The host knows which slots have owners and which
+// layers of a step were decoded. Split by concern: CudaEngine.cpp (creation,
+// slots, steps), CudaInspection.cpp (looking at states).
+//
+//===----------------------------------------------------------------------===//
+#ifndef SINKSTATE_CUDA_CUDAENGINE_H
+#define SINKSTATE_CUDA_CUDAENGINE_H
+
+#include "cuda/CudaLayout.h"
+#include "cuda/DeviceSchedule.h"
+#include "cuda/Memory.h"
+#include "cuda/PackageKernels.h"
+#include "engine/StateEngine.h"
+
+#include <vector>
+
+namespace sinkstate::runtime::cuda {
+
+/// Bytes an engine on CUDA takes: exact, and without looking for a GPU.
+void planMemory(const Package &package, const ss_engine_options &options,
+                ss_memory_plan &plan);
+
+/// The engine of the CUDA device. Options are resolved.
+class CudaEngine final : public StateEngine {
+public:
+  CudaEngine(std::shared_ptr<const Package> package,
+             const ss_engine_options &options,
+             std::shared_ptr<const Driver> driver);
+  ~CudaEngine() override;
+  CudaEngine(const CudaEngine &) = delete;
+  CudaEngine &operator=(const CudaEngine &) = delete;
+
+  int32_t allocateSlot(Stream stream) override;
+  void freeSlot(int32_t slot) override;
+  void resetSlot(int32_t slot, Stream stream) override;
+
+  void beginStep(std::span<const int32_t> slots, Stream stream) override;
+  void decodeLayer(int32_t layer, const ss_decode_args &args) override;
+  void endStep(std::span<const int32_t> slots, Stream stream) override;
+  void synchronize(Stream stream) override;
+
+  int32_t layerCount() const override { return int32_t(layout.layers.size()); }
+  void layerInfo(int32_t layer, ss_layer_info &info) const override;
+  void densify(int32_t layer, int32_t slot, float *out) override;
+  void ranks(int32_t layer, int32_t slot, int32_t *ranks) const override;
+  void status(int32_t layer, int32_t slot, int32_t *status) const override;
+  void statistics(ss_statistics &out) const override;
+
+  void *allocateMemory(size_t bytes) override;
+  void freeMemory(void *memory) override;
+  void copyIn(void *to, const void *from, size_t bytes,
+              Stream stream) override;
+  void copyOut(void *to, const void *from, size_t bytes,
+               Stream stream) override;
+
+private:
+  const LayerManifest &checkedLayer(int32_t layer) const;
+  void checkSlot(int32_t slot) const;
+  void resetStates(int32_t slot, CUstream stream);
+  void checkStep(const LayerManifest &layer, int32_t index,
+                 const ss_decode_args &args) const;
+  void prepareMemory();
+  void bindState(const LayerPlaces &places);
+  ss::Schedule schedule() const;
+  /// The device address `offset` bytes into the engine's memory.
+  template <typename T> T *at(int64_t offset) const {
+    return memory.at<T>(offset);
+  }
+
+  // CudaInspection.cpp
+  void waitForAll() const;
+  void readState(int64_t offset, int32_t layer, int32_t slot,
+                 int32_t *values) const;
+
+  std::shared_ptr<const Package> package;
+  const Manifest &manifest;
+  int32_t slotCount;
+  CudaLayout layout;
+  std::shared_ptr<const Context> context;
+  DeviceMemory memory;
+  std::unique_ptr<OwnStream> own;
+  std::unique_ptr<PackageKernels> kernels;
+  std::unique_ptr<DeviceSchedule> bookkeeping;
+
+  std::vector<bool> inUse;
+  std::vector<int32_t> freeSlots; ///< the next one last
+
+  /// Batch of the step that has begun; 0: none has.
+  int32_t stepBatch = 0;
+  std::vector<bool> decoded; ///< layers of this step
+  int32_t decodedCount = 0;
+
+  ArgumentValues values;
+};
+
+} // namespace sinkstate::runtime::cuda
+
+#endif

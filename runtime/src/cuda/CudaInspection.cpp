@@ -1,0 +1,118 @@
+//===- CudaInspection.cpp - Looking at states on a GPU --------------------===//
+
+#include "cuda/CudaEngine.h"
+
+#include "capi/Failure.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace sinkstate::runtime::cuda {
+
+/// Steps may be on any stream of the caller's.
+void CudaEngine::waitForAll() const {
+  SS_CUDA(context->driver(), cuCtxSynchronize());
+}
+
+void CudaEngine::layerInfo(int32_t layer, ss_layer_info &info) const {
+  describeLayer(checkedLayer(layer), info);
+}
+
+void CudaEngine::densify(int32_t index, int32_t slot, float *out) {
+  const LayerManifest &layer = checkedLayer(index);
+  checkSlot(slot);
+  const LayerPlaces &places = layout.layers[size_t(index)];
+  const int64_t floats = places.sizes.denseFloats;
+  const int64_t all = layer.heads * floats;
+  CurrentContext current(*context);
+  waitForAll();
+  if (layer.denseForm) {
+    own->copyOut(out,
+                 memory.address() + CUdeviceptr(places.dense + slot * all * 4),
+                 size_t(all) * sizeof(float));
+    return;
+  }
+  std::vector<int32_t> work;
+  std::vector<int64_t> base;
+  for (int32_t head = 0; head < layer.heads; ++head) {
+    work.push_back(slot * layer.heads + head);
+    base.push_back(head * floats);
+  }
+  own->copyIn(memory.address() + CUdeviceptr(layout.inspectedWork),
+              work.data(), work.size() * sizeof(int32_t));
+  own->copyIn(memory.address() + CUdeviceptr(layout.inspectedBase),
+              base.data(), base.size() * sizeof(int64_t));
+  bindState(places);
+  values.setPointer(Argument::Work, at<int32_t>(layout.inspectedWork));
+  values.setPointer(Argument::Out, at<float>(layout.inspected));
+  values.setPointer(Argument::OutBase, at<int64_t>(layout.inspectedBase));
+  kernels->launch(layer.densify, values, layer.heads, own->get());
+  std::vector<float> columns(static_cast<size_t>(all));
+  own->copyOut(columns.data(),
+               memory.address() + CUdeviceptr(layout.inspected),
+               columns.size() * sizeof(float));
+  // Kernels write column after column of H.
+  for (int64_t head = 0; head < layer.heads; ++head)
+    for (int64_t v = 0; v < layer.dv; ++v)
+      for (int64_t k = 0; k < layer.dk; ++k)
+        out[head * floats + v * layer.dk + k] =
+            columns[size_t(head * floats + k * layer.dv + v)];
+}
+
+void CudaEngine::readState(int64_t offset, int32_t layer, int32_t slot,
+                           int32_t *out) const {
+  const int32_t heads = checkedLayer(layer).heads;
+  checkSlot(slot);
+  CurrentContext current(*context);
+  waitForAll();
+  own->copyOut(out,
+               memory.address() +
+                   CUdeviceptr(offset + int64_t(slot) * heads * 4),
+               size_t(heads) * sizeof(int32_t));
+}
+
+void CudaEngine::ranks(int32_t layer, int32_t slot, int32_t *ranks) const {
+  const LayerManifest &sizes = checkedLayer(layer);
+  checkSlot(slot);
+  if (sizes.denseForm)
+    std::fill_n(ranks, sizes.heads, -1);
+  else
+    readState(layout.layers[size_t(layer)].rank, layer, slot, ranks);
+}
+
+void CudaEngine::status(int32_t layer, int32_t slot, int32_t *status) const {
+  const LayerManifest &sizes = checkedLayer(layer);
+  checkSlot(slot);
+  if (sizes.denseForm)
+    std::fill_n(status, sizes.heads, 0);
+  else
+    readState(layout.layers[size_t(layer)].status, layer, slot, status);
+}
+
+void CudaEngine::statistics(ss_statistics &out) const {
+  const uint32_t structSize = out.struct_size;
+  out = {};
+  out.struct_size = structSize;
+  out.allocated_bytes = out.allocated_peak = layout.bytes;
+  CurrentContext current(*context);
+  waitForAll();
+  own->copyOut(&out.compactions,
+               memory.address() + CUdeviceptr(layout.compactions),
+               sizeof out.compactions);
+  for (size_t i = 0; i < layout.layers.size(); ++i) {
+    const LayerPlaces &places = layout.layers[i];
+    const int32_t heads = manifest.layers[i].heads;
+    std::vector<int32_t> ranks(size_t(places.sizes.states), -1);
+    if (!manifest.layers[i].denseForm)
+      own->copyOut(ranks.data(), memory.address() + CUdeviceptr(places.rank),
+                   ranks.size() * sizeof(int32_t));
+    for (int64_t state = 0; state < places.sizes.states; ++state) {
+      if (!inUse[size_t(state / heads)])
+        continue;
+      out.dense_bytes += places.sizes.denseFloats * 4;
+      out.live_bytes += places.sizes.liveBytes(ranks[size_t(state)]);
+    }
+  }
+}
+
+} // namespace sinkstate::runtime::cuda

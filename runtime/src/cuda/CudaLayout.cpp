@@ -1,0 +1,92 @@
+//===- CudaLayout.cpp - Where everything of an engine lies ----------------===//
+
+#include "cuda/CudaLayout.h"
+
+#include "capi/Failure.h"
+#include "cuda/device/schedule.cuh"
+
+#include <algorithm>
+
+namespace sinkstate::runtime::cuda {
+namespace {
+
+/// What a memory transaction and a float4 like best.
+constexpr int64_t kAlignment = 256;
+
+int64_t rowCapacity(const LayerManifest &layer,
+                    const ss_engine_options &options) {
+  if (layer.denseForm)
+    return 0;
+  if (options.row_capacity == 0 || options.row_capacity >= layer.rank)
+    return layer.rank;
+  // Below that a compaction could not keep the block it has just merged.
+  const int32_t least = layer.active + layer.buffer + layer.draft;
+  if (options.row_capacity < least)
+    fail(SS_INVALID_ARGUMENT, "options.row_capacity is ", options.row_capacity,
+         ", expected 0 or at least ", least, " (active ", layer.active,
+         " + buffer ", layer.buffer, " + draft ", layer.draft, " of layer '",
+         layer.name, "')");
+  return options.row_capacity;
+}
+
+} // namespace
+
+int64_t CudaLayout::take(int64_t count, int64_t elementBytes) {
+  const int64_t offset = bytes;
+  int64_t size = 0;
+  if (__builtin_mul_overflow(count, elementBytes, &size) ||
+      __builtin_add_overflow(size, kAlignment - 1, &size) ||
+      __builtin_add_overflow(bytes, size / kAlignment * kAlignment, &bytes))
+    fail(SS_OUT_OF_MEMORY, count, " times ", elementBytes,
+         " bytes of state do not fit any address space: create the engine "
+         "with fewer slots");
+  return offset;
+}
+
+void CudaLayout::placeLayer(const LayerManifest &layer, LayerPlaces &places) {
+  const LayerLayout &sizes = places.sizes;
+  denseBytes += sizes.denseBytes();
+  if (layer.denseForm) {
+    places.dense = take(sizes.denseFormFloats, sizeof(float));
+    return;
+  }
+  const int64_t slots = sizes.states / layer.heads;
+  places.maxRank =
+      std::min(sizes.maxRank,
+               int32_t(places.capacity) - layer.buffer - layer.draft);
+  places.rows =
+      take(sizes.states, places.capacity * sizes.rowFloats * 4);
+  places.weights = take(sizes.states, places.capacity * 4);
+  places.rowBase = take(sizes.states, sizeof(int64_t));
+  places.rank = take(sizes.states, sizeof(int32_t));
+  places.status = take(sizes.states, sizeof(int32_t));
+  places.count = take(slots, sizeof(int32_t));
+  places.bufferK = take(sizes.bufferKFloats, sizeof(float));
+  places.bufferU = take(sizes.bufferUFloats, sizeof(float));
+  places.bufferG = take(sizes.bufferGFloats, sizeof(float));
+  places.work = take(sizes.states, sizeof(int32_t));
+  places.workCount = take(1, sizeof(int32_t));
+}
+
+CudaLayout::CudaLayout(const Manifest &manifest,
+                       const ss_engine_options &options) {
+  int64_t factored = 0, mostHeads = 0, mostFloats = 0;
+  for (const LayerManifest &layer : manifest.layers) {
+    LayerPlaces places{LayerLayout(layer, options.slots, false)};
+    places.capacity = rowCapacity(layer, options);
+    placeLayer(layer, places);
+    mostFloats = std::max(mostFloats, layer.heads * places.sizes.denseFloats);
+    mostHeads = std::max<int64_t>(mostHeads, layer.heads);
+    factored += !layer.denseForm;
+    layers.push_back(std::move(places));
+  }
+  position = take(options.slots, sizeof(int64_t));
+  scheduleLayers = take(factored, sizeof(ss::ScheduleLayer));
+  compactions = take(1, sizeof(int64_t));
+  faults = take(1, sizeof(int32_t));
+  inspected = take(mostFloats, sizeof(float));
+  inspectedWork = take(mostHeads, sizeof(int32_t));
+  inspectedBase = take(mostHeads, sizeof(int64_t));
+}
+
+} // namespace sinkstate::runtime::cuda

@@ -1,0 +1,64 @@
+//===- DeviceSchedule.cpp - The bookkeeping of a step on a GPU ------------===//
+
+#include "cuda/DeviceSchedule.h"
+
+#include <algorithm>
+
+namespace sinkstate::runtime::cuda {
+namespace {
+
+// The text of device/schedule.cuh.
+constexpr char kSource[] = {
+#include "ScheduleSource.inc"
+};
+
+/// Rows of a batch, layers or heads that a block takes at a time.
+constexpr unsigned kThreads = 128;
+
+} // namespace
+
+DeviceSchedule::DeviceSchedule(std::shared_ptr<const Context> owner,
+                               const KernelCompiler &compiler)
+    : context(std::move(owner)),
+      module(context, "ss_schedule",
+             compiler.compile({{"ss_schedule", std::string(kSource,
+                                                           sizeof kSource)}},
+                              {})[0]),
+      scheduleFunction(module.function("ss_schedule")),
+      advanceFunction(module.function("ss_advance")),
+      resetFunction(module.function("ss_reset_slot")) {}
+
+void DeviceSchedule::launch(CUfunction function, unsigned blocks,
+                            CUstream stream, void **parameters) const {
+  SS_CUDA(context->driver(),
+          cuLaunchKernel(function, blocks, 1, 1, kThreads, 1, 1, 0, stream,
+                         parameters, nullptr));
+}
+
+void DeviceSchedule::begin(ss::Schedule tables, std::span<const int32_t> slots,
+                           CUstream stream) const {
+  if (tables.layer_count == 0)
+    return;
+  const int32_t *list = slots.data();
+  int32_t batch = int32_t(slots.size());
+  void *parameters[] = {&tables, &list, &batch};
+  launch(scheduleFunction, unsigned(tables.layer_count), stream, parameters);
+}
+
+void DeviceSchedule::advance(ss::Schedule tables,
+                             std::span<const int32_t> slots,
+                             CUstream stream) const {
+  const int32_t *list = slots.data();
+  int32_t batch = int32_t(slots.size());
+  void *parameters[] = {&tables, &list, &batch};
+  launch(advanceFunction, unsigned(batch), stream, parameters);
+}
+
+void DeviceSchedule::reset(ss::Schedule tables, int32_t slot,
+                           CUstream stream) const {
+  void *parameters[] = {&tables, &slot};
+  launch(resetFunction, unsigned(std::max(1, tables.layer_count)), stream,
+         parameters);
+}
+
+} // namespace sinkstate::runtime::cuda

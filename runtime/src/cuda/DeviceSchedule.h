@@ -1,0 +1,39 @@
+//===- DeviceSchedule.h - The bookkeeping of a step on a GPU ----*- C++ -*-===//
+#ifndef SINKSTATE_CUDA_DEVICESCHEDULE_H
+#define SINKSTATE_CUDA_DEVICESCHEDULE_H
+
+#include "cuda/KernelCompiler.h"
+#include "cuda/Module.h"
+#include "cuda/device/schedule.cuh"
+
+#include <span>
+
+namespace sinkstate::runtime::cuda {
+
+/// The kernels of device/schedule.cuh. Each call is one launch for all layers.
+class DeviceSchedule {
+public:
+  DeviceSchedule(std::shared_ptr<const Context> context,
+                 const KernelCompiler &compiler);
+
+  /// Makes the work lists of all layers.
+  void begin(ss::Schedule tables, std::span<const int32_t> slots,
+             CUstream stream) const;
+  /// Brings counts and positions forward.
+  void advance(ss::Schedule tables, std::span<const int32_t> slots,
+               CUstream stream) const;
+  /// Makes every factored state of a slot zero.
+  void reset(ss::Schedule tables, int32_t slot, CUstream stream) const;
+
+private:
+  void launch(CUfunction function, unsigned blocks, CUstream stream,
+              void **parameters) const;
+
+  std::shared_ptr<const Context> context;
+  Module module;
+  CUfunction scheduleFunction, advanceFunction, resetFunction;
+};
+
+} // namespace sinkstate::runtime::cuda
+
+#endif

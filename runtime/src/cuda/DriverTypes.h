@@ -1,0 +1,83 @@
+//===- DriverTypes.h - What of cuda.h the runtime needs ---------*- C++ -*-===//
+//
+// Types and constants of the CUDA driver API, as its ABI fixes them. Written
+// out so that no CUDA header is needed to build; DriverSymbols.def pins the
+// version of every function that uses them.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SINKSTATE_CUDA_DRIVERTYPES_H
+#define SINKSTATE_CUDA_DRIVERTYPES_H
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sinkstate::runtime::cuda {
+
+using CUresult = int;
+using CUdevice = int;
+using CUdeviceptr = unsigned long long;
+using CUcontext = struct CUctx_st *;
+using CUmodule = struct CUmod_st *;
+using CUfunction = struct CUfunc_st *;
+using CUstream = struct CUstream_st *;
+using CUevent = struct CUevent_st *;
+using CUgraph = struct CUgraph_st *;
+using CUgraphExec = struct CUgraphExec_st *;
+
+enum : CUresult {
+  kSuccess = 0,
+  kErrorOutOfMemory = 2,
+  kErrorDeinitialized = 4,
+  kErrorStubLibrary = 34,
+  kErrorDeviceUnavailable = 46,
+  kErrorNoDevice = 100,
+  kErrorInvalidImage = 200,
+  kErrorNoBinaryForGpu = 209,
+  kErrorEccUncorrectable = 214,
+  kErrorNvlinkUncorrectable = 220,
+  kErrorUnsupportedPtxVersion = 222,
+  kErrorContained = 226,
+  kErrorNotReady = 600,
+  kErrorIllegalAddress = 700,
+  kErrorLaunchTimeout = 702,
+  kErrorContextIsDestroyed = 709,
+  kErrorAssert = 710,
+  kErrorHardwareStack = 714,
+  kErrorLaunchFailed = 719,
+  kErrorTensorMemoryLeak = 721,
+  kErrorSystemDriverMismatch = 803,
+  kErrorCaptureUnsupported = 900,
+  kErrorCapturedEvent = 907
+};
+
+enum CUdevice_attribute : int {
+  kMultiprocessorCount = 16,
+  kComputeCapabilityMajor = 75,
+  kComputeCapabilityMinor = 76,
+  kMaxSharedMemoryPerBlockOptin = 97
+};
+
+enum CUfunction_attribute : int {
+  kFunctionSharedBytes = 1,
+  kFunctionLocalBytes = 3,
+  kFunctionRegisters = 4,
+  kFunctionMaxDynamicSharedBytes = 8
+};
+
+enum CUjit_option : int {
+  kJitInfoLogBuffer = 3,
+  kJitInfoLogBufferBytes = 4,
+  kJitErrorLogBuffer = 5,
+  kJitErrorLogBufferBytes = 6
+};
+
+constexpr unsigned kStreamNonBlocking = 1;
+constexpr int kCaptureModeThreadLocal = 1;
+
+/// What cuGetProcAddress says about a symbol.
+using CUdriverProcAddressQueryResult = int;
+constexpr CUdriverProcAddressQueryResult kSymbolVersionNotSufficient = 2;
+
+} // namespace sinkstate::runtime::cuda
+
+#endif

@@ -1,0 +1,80 @@
+//===- Memory.cpp - Memory and a stream of a GPU --------------------------===//
+
+#include "cuda/Memory.h"
+
+#include "capi/Failure.h"
+
+#include <utility>
+
+namespace sinkstate::runtime::cuda {
+
+DeviceMemory::DeviceMemory(std::shared_ptr<const Context> owner, size_t bytes)
+    : context(std::move(owner)), size(bytes) {
+  const Driver &driver = context->driver();
+  const CUresult result = driver.functions().cuMemAlloc(&begin, bytes);
+  size_t free = 0, total = 0;
+  if (result == kErrorOutOfMemory &&
+      driver.functions().cuMemGetInfo(&free, &total) == kSuccess)
+    fail(SS_OUT_OF_MEMORY, bytes, " bytes asked of GPU ", context->ordinal(),
+         " (", context->name(), "), which has ", free, " of ", total,
+         " free: free GPU memory, or create the engine with fewer slots or a "
+         "smaller row_capacity");
+  driver.check(result, "cuMemAlloc(&begin, bytes)", __FILE__, __LINE__);
+}
+
+DeviceMemory &DeviceMemory::operator=(DeviceMemory &&other) noexcept {
+  std::swap(context, other.context);
+  std::swap(begin, other.begin);
+  std::swap(size, other.size);
+  return *this;
+}
+
+DeviceMemory::~DeviceMemory() {
+  if (!begin)
+    return;
+  try {
+    CurrentContext current(*context);
+    (void)context->driver().functions().cuMemFree(begin);
+  } catch (const Failure &) {
+    // The context is gone, and its memory with it.
+  }
+}
+
+OwnStream::OwnStream(std::shared_ptr<const Context> owner)
+    : context(std::move(owner)) {
+  SS_CUDA(context->driver(), cuStreamCreate(&stream, kStreamNonBlocking));
+}
+
+OwnStream::~OwnStream() {
+  try {
+    CurrentContext current(*context);
+    (void)context->driver().functions().cuStreamDestroy(stream);
+  } catch (const Failure &) {
+    // The context is gone, and its streams with it.
+  }
+}
+
+void OwnStream::copyIn(CUdeviceptr to, const void *from, size_t bytes) const {
+  if (bytes == 0)
+    return;
+  SS_CUDA(context->driver(), cuMemcpyHtoDAsync(to, from, bytes, stream));
+  wait();
+}
+
+void OwnStream::copyOut(void *to, CUdeviceptr from, size_t bytes) const {
+  if (bytes == 0)
+    return;
+  SS_CUDA(context->driver(), cuMemcpyDtoHAsync(to, from, bytes, stream));
+  wait();
+}
+
+void OwnStream::zero(CUdeviceptr begin, size_t bytes) const {
+  if (bytes > 0)
+    SS_CUDA(context->driver(), cuMemsetD8Async(begin, 0, bytes, stream));
+}
+
+void OwnStream::wait() const {
+  SS_CUDA(context->driver(), cuStreamSynchronize(stream));
+}
+
+} // namespace sinkstate::runtime::cuda

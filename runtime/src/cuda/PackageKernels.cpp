@@ -1,0 +1,96 @@
+//===- PackageKernels.cpp - A package's kernels on a GPU ------------------===//
+
+#include "cuda/PackageKernels.h"
+
+#include "capi/Failure.h"
+
+#include <optional>
+
+namespace sinkstate::runtime::cuda {
+namespace {
+
+constexpr unsigned kWarp = 32;
+/// Blocks in the first dimension of a grid.
+constexpr int64_t kMostBlocks = INT32_MAX;
+
+const CudaCodeManifest &codeOf(const Manifest &manifest, KernelIndex kernel) {
+  for (const CudaCodeManifest &code : manifest.cuda)
+    if (code.kernel == kernel)
+      return code;
+  const std::string &name = manifest.kernels[size_t(kernel)].name;
+  if (manifest.cuda.empty())
+    fail(SS_NOT_FOUND, "the package of model '", manifest.model,
+         "' has no GPU code, expected an entry in 'cuda' for every kernel: "
+         "compile it for CUDA, and open it from its folder");
+  fail(SS_NOT_FOUND, "the package of model '", manifest.model,
+       "' has no GPU code for kernel '", name,
+       "', expected an entry in 'cuda': compile it for CUDA again");
+}
+
+std::optional<std::string> ownCubin(const Package &package,
+                                    const CudaCodeManifest &code,
+                                    const std::string &architecture) {
+  for (const CudaCodeManifest::Cubin &cubin : code.cubins)
+    if (cubin.architecture == architecture)
+      return package.read(cubin.file);
+  return std::nullopt;
+}
+
+} // namespace
+
+PackageKernels::PackageKernels(std::shared_ptr<const Context> owner,
+                               const Package &package,
+                               const KernelCompiler &compiler)
+    : context(std::move(owner)) {
+  const Manifest &manifest = package.manifest();
+  const size_t count = manifest.kernels.size();
+  std::vector<std::string> images(count);
+  std::vector<KernelSource> sources;
+  std::vector<size_t> compiled;
+  for (size_t i = 0; i < count; ++i) {
+    const CudaCodeManifest &code = codeOf(manifest, KernelIndex(i));
+    if (auto cubin = ownCubin(package, code, context->architecture())) {
+      images[i] = std::move(*cubin);
+      continue;
+    }
+    sources.push_back({manifest.kernels[i].name, package.read(code.source)});
+    compiled.push_back(i);
+  }
+  std::vector<nvrtc::Header> headers;
+  if (!sources.empty())
+    for (const CudaHeaderManifest &header : manifest.cudaHeaders)
+      headers.push_back({header.name, package.read(header.file)});
+  std::vector<std::string> cubins = compiler.compile(sources, headers);
+  for (size_t i = 0; i < compiled.size(); ++i)
+    images[compiled[i]] = std::move(cubins[i]);
+
+  modules.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    const KernelManifest &kernel = manifest.kernels[i];
+    const int64_t shared =
+        codeOf(manifest, KernelIndex(i)).dynamicShared;
+    modules.emplace_back(context, kernel.name, images[i]);
+    kernels.push_back({modules.back().function(kernel.name.c_str(), shared),
+                       kernel.programsPerBlock, unsigned(shared),
+                       kernel.arguments});
+  }
+}
+
+void PackageKernels::launch(KernelIndex index, ArgumentValues &values,
+                            int64_t programs, CUstream stream) const {
+  const Kernel &kernel = kernels[size_t(index)];
+  const int64_t blocks =
+      (programs + kernel.programsPerBlock - 1) / kernel.programsPerBlock;
+  if (blocks > kMostBlocks)
+    fail(SS_INVALID_ARGUMENT, programs, " states in one batch, expected at most ",
+         kMostBlocks, " blocks of ", kernel.programsPerBlock,
+         ": decode in smaller batches");
+  SS_CUDA(context->driver(),
+          cuLaunchKernel(kernel.function, unsigned(blocks), 1, 1,
+                         unsigned(kernel.programsPerBlock) * kWarp, 1, 1,
+                         kernel.dynamicShared, stream,
+                         values.bindLaunch(kernel.arguments, programs),
+                         nullptr));
+}
+
+} // namespace sinkstate::runtime::cuda

@@ -1,0 +1,40 @@
+//===- PackageKernels.h - A package's kernels on a GPU ----------*- C++ -*-===//
+#ifndef SINKSTATE_CUDA_PACKAGEKERNELS_H
+#define SINKSTATE_CUDA_PACKAGEKERNELS_H
+
+#include "cuda/KernelCompiler.h"
+#include "cuda/Module.h"
+#include "package/Package.h"
+
+#include <vector>
+
+namespace sinkstate::runtime::cuda {
+
+class PackageKernels {
+public:
+  /// Loads machine code that the package has for this GPU, and compiles the
+  /// sources of all other kernels.
+  PackageKernels(std::shared_ptr<const Context> context,
+                 const Package &package, const KernelCompiler &compiler);
+
+  /// Queues programs [0, programs) of a kernel. Allocates nothing and waits
+  /// for nothing.
+  void launch(KernelIndex kernel, ArgumentValues &values, int64_t programs,
+              CUstream stream) const;
+
+private:
+  struct Kernel {
+    CUfunction function = nullptr;
+    int64_t programsPerBlock = 1;
+    unsigned dynamicShared = 0;
+    std::vector<Argument> arguments;
+  };
+
+  std::shared_ptr<const Context> context;
+  std::vector<Module> modules;
+  std::vector<Kernel> kernels; ///< by KernelIndex
+};
+
+} // namespace sinkstate::runtime::cuda
+
+#endif

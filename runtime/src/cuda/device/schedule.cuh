@@ -1,0 +1,137 @@
+// The bookkeeping of a step on the device: which states are due, and what their
+// counts become. Compiled by NVRTC for the GPU and by the host's compiler for
+// the tests; nothing here is mathematics of a state.
+#pragma once
+
+#ifdef __CUDACC_RTC__
+typedef int int32_t;
+typedef long long int64_t;
+#define SS_BOTH_SIDES __device__ __forceinline__
+#else
+#include <cstdint>
+#define SS_BOTH_SIDES inline
+#endif
+
+namespace ss {
+
+/// What went wrong in a batch, as bits of Schedule::faults.
+enum ScheduleFault : int32_t {
+  kSlotOutOfRange = 1, ///< a slot is not below the number of slots
+  kSlotTwice = 2       ///< more states are due than there are
+};
+
+/// One factored layer. The arrays are those that kernels get.
+struct ScheduleLayer {
+  int32_t *count;      // [slots]
+  int32_t *rank;       // [slots * heads]
+  int32_t *status;     // [slots * heads]
+  int32_t *work;       // [slots * heads]
+  int32_t *work_count; // [1]
+  int32_t heads, buffer, phase, unused;
+};
+
+/// All of an engine's factored layers.
+struct Schedule {
+  const ScheduleLayer *layers;
+  int64_t *position;    // [slots]
+  int64_t *compactions; // [1], of one state each
+  int32_t *faults;      // [1]
+  int32_t layer_count, slots;
+};
+
+/// Whether the states of a slot are compacted after the token at `position`:
+/// the request's own position decides, so that its bits do not depend on when
+/// it joined; a full buffer always does.
+SS_BOTH_SIDES bool is_due(const ScheduleLayer &layer, int64_t position, int32_t count) {
+  return (position + 1) % layer.buffer == layer.phase || count + 1 >= layer.buffer;
+}
+
+/// Whether a row of a batch names a slot; negative slots are padding.
+SS_BOTH_SIDES bool is_slot(const Schedule &schedule, int32_t slot) {
+  return slot >= 0 && slot < schedule.slots;
+}
+
+/// Lists all heads of a slot from `place` on; false where there is no room,
+/// because a slot was named twice.
+SS_BOTH_SIDES bool list_states(const Schedule &schedule, const ScheduleLayer &layer, int32_t slot,
+                               int32_t place) {
+  if (place > (schedule.slots - 1) * layer.heads)
+    return false;
+  for (int32_t head = 0; head < layer.heads; ++head)
+    layer.work[place + head] = slot * layer.heads + head;
+  return true;
+}
+
+/// Ends the step of one slot in one layer; returns the states compacted.
+SS_BOTH_SIDES int32_t advance_count(const ScheduleLayer &layer, int64_t position, int32_t slot) {
+  const int32_t count = layer.count[slot];
+  const bool due = is_due(layer, position, count);
+  layer.count[slot] = due ? 0 : count + 1;
+  return due ? layer.heads : 0;
+}
+
+SS_BOTH_SIDES void reset_state(const ScheduleLayer &layer, int32_t slot, int32_t head) {
+  layer.rank[int64_t(slot) * layer.heads + head] = 0;
+  layer.status[int64_t(slot) * layer.heads + head] = 0;
+}
+
+} // namespace ss
+
+#ifdef __CUDACC_RTC__
+
+/// A block per layer.
+extern "C" __global__ void ss_schedule(ss::Schedule schedule, const int32_t *slots, int32_t batch) {
+  __shared__ int32_t next;
+  if (blockIdx.x >= schedule.layer_count)
+    return;
+  const ss::ScheduleLayer layer = schedule.layers[blockIdx.x];
+  if (threadIdx.x == 0)
+    next = 0;
+  __syncthreads();
+  for (int32_t row = threadIdx.x; row < batch; row += blockDim.x) {
+    const int32_t slot = slots[row];
+    if (slot >= schedule.slots)
+      atomicOr(schedule.faults, ss::kSlotOutOfRange);
+    // The order in which slots find their places changes no state.
+    if (ss::is_slot(schedule, slot) &&
+        ss::is_due(layer, schedule.position[slot], layer.count[slot]) &&
+        !ss::list_states(schedule, layer, slot, atomicAdd(&next, layer.heads)))
+      atomicOr(schedule.faults, ss::kSlotTwice);
+  }
+  __syncthreads();
+  const int32_t most = schedule.slots * layer.heads;
+  if (threadIdx.x == 0)
+    *layer.work_count = next < most ? next : most;
+}
+
+/// A block per row of the batch.
+extern "C" __global__ void ss_advance(ss::Schedule schedule, const int32_t *slots, int32_t batch) {
+  const int32_t slot = slots[blockIdx.x];
+  if (!ss::is_slot(schedule, slot))
+    return;
+  const int64_t position = schedule.position[slot];
+  int32_t compacted = 0;
+  for (int32_t layer = threadIdx.x; layer < schedule.layer_count; layer += blockDim.x)
+    compacted += ss::advance_count(schedule.layers[layer], position, slot);
+  if (compacted > 0)
+    atomicAdd(reinterpret_cast<unsigned long long *>(schedule.compactions),
+              (unsigned long long)(compacted));
+  __syncthreads();
+  if (threadIdx.x == 0)
+    schedule.position[slot] = position + 1;
+}
+
+/// A block per layer, and at least one.
+extern "C" __global__ void ss_reset_slot(ss::Schedule schedule, int32_t slot) {
+  if (blockIdx.x == 0 && threadIdx.x == 0)
+    schedule.position[slot] = 0;
+  if (blockIdx.x >= schedule.layer_count)
+    return;
+  const ss::ScheduleLayer &layer = schedule.layers[blockIdx.x];
+  if (threadIdx.x == 0)
+    layer.count[slot] = 0;
+  for (int32_t head = threadIdx.x; head < layer.heads; head += blockDim.x)
+    ss::reset_state(layer, slot, head);
+}
+
+#endif

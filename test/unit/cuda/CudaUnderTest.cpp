@@ -1,0 +1,118 @@
+//===- CudaUnderTest.cpp - An engine on the fake GPU ----------------------===//
+
+#include "CudaUnderTest.h"
+
+#include "HostSchedule.h"
+
+#include "cuda/device/schedule.cuh"
+#include "hash/Sha256.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+namespace sinkstate::test {
+namespace {
+
+/// Before any engine: the libraries are opened once per process.
+const bool environmentIsSet = [] {
+  setenv("SS_CUDA_DRIVER", SS_FAKE_CUDA, 1);
+  setenv("SS_NVRTC", SS_FAKE_NVRTC, 1);
+  setenv("SS_CACHE", "off", 1);
+  return true;
+}();
+
+size_t sizeOf(const std::string &type) {
+  return type == "i32" || type == "f32" ? 4 : 8;
+}
+
+} // namespace
+
+TemporaryFolder::TemporaryFolder() {
+  std::string pattern =
+      (std::filesystem::temp_directory_path() / "ss-cuda-XXXXXX").string();
+  if (!mkdtemp(pattern.data()))
+    throw std::runtime_error("no temporary folder");
+  folder = pattern;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);
+}
+
+FakePackage::FakePackage(std::vector<LayerSpec> layers)
+    : kernels(std::move(layers)) {
+  nlohmann::json json = nlohmann::json::parse(kernels.manifest());
+  json["cpu"] = nlohmann::json::array();
+  json["cuda"] = nlohmann::json::array();
+  const std::string header = "#pragma once\n";
+  writeFile("cuda/include/ss/base.cuh", header);
+  json["cuda_headers"] = {{{"name", "ss/base.cuh"},
+                           {"file", "cuda/include/ss/base.cuh"},
+                           {"sha256", sha256Hex(header)}}};
+  for (const nlohmann::json &kernel : json["kernels"]) {
+    const std::string name = kernel["name"];
+    const std::string source = "// " + name + "\n";
+    writeFile("cuda/" + name + ".cu", source);
+    json["cuda"].push_back({{"kernel", name},
+                            {"file", "cuda/" + name + ".cu"},
+                            {"sha256", sha256Hex(source)}});
+  }
+  manifest = json.dump(2);
+  write();
+  registerKernels();
+}
+
+void FakePackage::write() const { writeFile("manifest.json", manifest); }
+
+void FakePackage::writeFile(const std::string &name,
+                            const std::string &content) const {
+  const std::filesystem::path path =
+      std::filesystem::path(temporary.path()) / name;
+  std::filesystem::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary) << content;
+}
+
+void FakePackage::runEntry(void *context, void *const *parameters, unsigned) {
+  const Entry &entry = *static_cast<const Entry *>(context);
+  const auto programs =
+      *static_cast<const int64_t *>(parameters[entry.arguments]);
+  entry.run(parameters, nullptr, 0, programs);
+}
+
+void FakePackage::registerKernels() {
+  const nlohmann::json json = nlohmann::json::parse(manifest);
+  for (const nlohmann::json &kernel : json["kernels"]) {
+    const std::string name = kernel["name"];
+    std::vector<size_t> sizes;
+    for (const nlohmann::json &argument : kernel["args"])
+      sizes.push_back(sizeOf(argument["type"]));
+    Entry &entry = entries[name];
+    entry = {KernelSet::lookup(&kernels, name.c_str()), sizes.size()};
+    sizes.push_back(sizeof(int64_t));
+    fake_add_kernel(name.c_str(), sizes.data(), sizes.size(), runEntry, &entry);
+  }
+}
+
+OnFakeGpu::OnFakeGpu() {
+  (void)environmentIsSet;
+  fake_reset();
+  const size_t batch[] = {sizeof(ss::Schedule), 8, 4};
+  const size_t one[] = {sizeof(ss::Schedule), 4};
+  fake_add_kernel("ss_schedule", batch, 3, hostSchedule, nullptr);
+  fake_add_kernel("ss_advance", batch, 3, hostAdvance, nullptr);
+  fake_add_kernel("ss_reset_slot", one, 2, hostReset, nullptr);
+}
+
+ss_engine_options OnFakeGpu::cudaOptions(int32_t slots) {
+  ss_engine_options options = engineOptions();
+  options.slots = slots;
+  options.device = SS_DEVICE_CUDA;
+  return options;
+}
+
+} // namespace sinkstate::test

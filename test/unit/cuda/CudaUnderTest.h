@@ -1,0 +1,95 @@
+//===- CudaUnderTest.h - An engine on the fake GPU --------------*- C++ -*-===//
+#ifndef SINKSTATE_UNIT_CUDAUNDERTEST_H
+#define SINKSTATE_UNIT_CUDAUNDERTEST_H
+
+#include "FakeCuda.h"
+#include "ReferenceKernels.h"
+#include "RequestDriver.h"
+
+#include "sinkstate/sinkstate.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+namespace sinkstate::test {
+
+using namespace sinkstate::reference;
+
+/// A folder that is deleted at the end.
+class TemporaryFolder {
+public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  const std::string &path() const { return folder; }
+
+private:
+  std::string folder;
+};
+
+/// A package folder whose GPU sources carry the names of reference kernels,
+/// and those kernels as the fake driver's.
+class FakePackage {
+public:
+  explicit FakePackage(std::vector<LayerSpec> layers);
+
+  const std::vector<LayerSpec> &layers() const { return kernels.layers(); }
+  KernelSet &cpuKernels() { return kernels; }
+  /// manifest.json, to be changed and written again.
+  std::string manifest;
+  void write() const;
+  const std::string &folder() const { return temporary.path(); }
+  void writeFile(const std::string &name, const std::string &content) const;
+
+private:
+  /// A reference kernel behind the parameters of a launch.
+  struct Entry {
+    ss_cpu_kernel run;
+    size_t arguments;
+  };
+  static void runEntry(void *context, void *const *parameters, unsigned blocks);
+  void registerKernels();
+
+  KernelSet kernels;
+  TemporaryFolder temporary;
+  std::map<std::string, Entry> entries;
+};
+
+/// Fresh fake machine for every test, with the bookkeeping kernels.
+class OnFakeGpu : public testing::Test {
+protected:
+  OnFakeGpu();
+
+  static ss_engine_options cudaOptions(int32_t slots);
+};
+
+/// Requests whose states stay below their bound of rows without consolidation,
+/// which the GPU has not.
+inline RequestStyle lowRankStyle() {
+  RequestStyle style;
+  style.rank = 3;
+  return style;
+}
+
+/// Package, engine and driver on the fake GPU.
+struct CudaUnderTest {
+  CudaUnderTest(FakePackage &source, const ss_engine_options &options,
+                bool withOracle = true)
+      : package(Package::open(source.folder())), engine(package, options),
+        driver(engine, source.layers(), withOracle) {}
+
+  DrivenRequest request(const FakePackage &source, uint64_t seed) {
+    DrivenRequest request(source.layers(), seed, lowRankStyle());
+    request.slot = engine.allocateSlot();
+    return request;
+  }
+
+  Package package;
+  Engine engine;
+  RequestDriver driver;
+};
+
+} // namespace sinkstate::test
+
+#endif

@@ -1,0 +1,231 @@
+//===- EngineTest.cpp - Creating and losing engines on the fake GPU -------===//
+
+#include "CudaUnderTest.h"
+
+#include "cuda/CudaLayout.h"
+#include "hash/Sha256.h"
+
+#include <nlohmann/json.hpp>
+
+using namespace sinkstate;
+using namespace sinkstate::test;
+
+namespace {
+
+class CudaEngines : public OnFakeGpu {
+protected:
+  FakePackage source{{gdnLayer(2, 2, 8, 8)}};
+
+  /// Creates an engine that has to fail.
+  void expectNoEngine(const ss_engine_options &options, ss_result code,
+                      const std::string &part) {
+    Package package = Package::open(source.folder());
+    ss_engine *engine = reinterpret_cast<ss_engine *>(1);
+    EXPECT_EQ(ss_engine_create(package.get(), &options, &engine), code);
+    EXPECT_EQ(engine, nullptr);
+    EXPECT_NE(std::string(ss_last_error()).find(part), std::string::npos)
+        << ss_last_error();
+    EXPECT_EQ(fake_live_objects(), 0);
+  }
+};
+
+TEST_F(CudaEngines, TakeWhatWasPlannedAndGiveItBack) {
+  const ss_engine_options options = cudaOptions(3);
+  Package package = Package::open(source.folder());
+  const ss_memory_plan plan = package.plan(options);
+  EXPECT_EQ(fake_calls("cuInit"), 0);
+  {
+    Engine engine(package, options);
+    EXPECT_EQ(fake_live_bytes(), size_t(plan.worst_case));
+    EXPECT_EQ(plan.expected, plan.worst_case);
+    EXPECT_EQ(engine.statistics().allocated_bytes, plan.worst_case);
+    EXPECT_EQ(plan.dense, 3 * 2 * 8 * 8 * 4);
+    // A module per kernel, and one of the library's own.
+    EXPECT_EQ(fake_calls("cuModuleLoadDataEx"), 4);
+  }
+  EXPECT_EQ(fake_live_objects(), 0);
+}
+
+TEST_F(CudaEngines, SayWhatTheDeviceDoesNotDo) {
+  ss_engine_options options = cudaOptions(1);
+  options.dense_fallback = 1;
+  expectNoEngine(options, SS_INVALID_ARGUMENT,
+                 "options.dense_fallback is 1, expected 0 or -1");
+  options = cudaOptions(1);
+  options.consolidate_every = 4;
+  expectNoEngine(options, SS_INVALID_ARGUMENT,
+                 "options.consolidate_every is 4, expected 0 or -1");
+  options = cudaOptions(1);
+  options.row_capacity = 15;
+  expectNoEngine(options, SS_INVALID_ARGUMENT,
+                 "options.row_capacity is 15, expected 0 or at least 16 "
+                 "(active 8 + buffer 8 + draft 0 of layer 'layer0')");
+  options = cudaOptions(1);
+  options.device_ordinal = 3;
+  expectNoEngine(options, SS_INVALID_ARGUMENT,
+                 "options.device_ordinal is 3, expected 0 to 0");
+}
+
+TEST_F(CudaEngines, SayHowMuchMemoryThereIs) {
+  fake_set_memory_limit(1000);
+  expectNoEngine(cudaOptions(1), SS_OUT_OF_MEMORY,
+                 "which has 1000 of 1000 free");
+}
+
+TEST_F(CudaEngines, NeedGpuCodeInThePackage) {
+  nlohmann::json json = nlohmann::json::parse(source.manifest);
+  json["cuda"].erase(1);
+  source.manifest = json.dump();
+  source.write();
+  expectNoEngine(cudaOptions(1), SS_NOT_FOUND,
+                 "has no GPU code for kernel 'layer0_compact'");
+}
+
+TEST_F(CudaEngines, NeedMoreThanAPackageInMemory) {
+  Package package =
+      Package::fromMemory(source.cpuKernels().manifest(), &KernelSet::lookup,
+                          &source.cpuKernels());
+  const ss_engine_options options = cudaOptions(1);
+  ss_engine *engine = nullptr;
+  EXPECT_EQ(ss_engine_create(package.get(), &options, &engine), SS_NOT_FOUND);
+  EXPECT_NE(std::string(ss_last_error()).find("has no GPU code"),
+            std::string::npos)
+      << ss_last_error();
+}
+
+TEST_F(CudaEngines, OnTheCpuNeedCpuCode) {
+  ss_engine_options options = engineOptions();
+  expectNoEngine(options, SS_NOT_FOUND, "has no CPU code for this processor");
+}
+
+TEST_F(CudaEngines, QuoteTheCompiler) {
+  const std::string wrong = "#error\n";
+  source.writeFile("cuda/layer0_decode.cu", wrong);
+  expectNoEngine(cudaOptions(1), SS_MALFORMED_PACKAGE,
+                 "layer0_decode.cu' has sha256");
+  nlohmann::json json = nlohmann::json::parse(source.manifest);
+  json["cuda"][0]["sha256"] = sha256Hex(wrong);
+  source.manifest = json.dump();
+  source.write();
+  expectNoEngine(cudaOptions(1), SS_DEVICE_ERROR,
+                 "layer0_decode.cu(1): error: #error directive");
+}
+
+TEST_F(CudaEngines, CompileNothingASecondTime) {
+  TemporaryFolder cache;
+  setenv("SS_CACHE", "on", 1);
+  setenv("SS_CACHE_DIR", cache.path().c_str(), 1);
+  Package package = Package::open(source.folder());
+  const int before = fake_nvrtc_compilations();
+  { Engine engine(package, cudaOptions(1)); }
+  EXPECT_EQ(fake_nvrtc_compilations() - before, 4);
+  { Engine engine(package, cudaOptions(1)); }
+  EXPECT_EQ(fake_nvrtc_compilations() - before, 4);
+  setenv("SS_CACHE", "off", 1);
+}
+
+TEST_F(CudaEngines, UseMachineCodeOfThePackageForThisGpu) {
+  const std::string cubin = "FAKE from the package", wrong = "not loaded";
+  source.writeFile("cuda/decode.sm_90.cubin", cubin);
+  source.writeFile("cuda/decode.sm_80.cubin", wrong);
+  source.writeFile("cuda/layer0_decode.cu", "#error\n"); // is not read
+  nlohmann::json json = nlohmann::json::parse(source.manifest);
+  json["cuda"][0]["cubins"] = {{{"arch", "sm_80"},
+                                {"file", "cuda/decode.sm_80.cubin"},
+                                {"sha256", sha256Hex(wrong)}},
+                               {{"arch", "sm_90"},
+                                {"file", "cuda/decode.sm_90.cubin"},
+                                {"sha256", sha256Hex(cubin)}}};
+  source.manifest = json.dump();
+  source.write();
+  Package package = Package::open(source.folder());
+  Engine engine(package, cudaOptions(1));
+}
+
+TEST_F(CudaEngines, AskForDynamicSharedMemory) {
+  nlohmann::json json = nlohmann::json::parse(source.manifest);
+  for (nlohmann::json &code : json["cuda"])
+    code["dynamic_shared"] = 65536;
+  for (nlohmann::json &kernel : json["kernels"])
+    kernel["programs_per_block"] = 2;
+  source.manifest = json.dump();
+  source.write();
+  CudaUnderTest cuda(source, cudaOptions(1), false);
+  DrivenRequest request = cuda.request(source, 1);
+  (void)cuda.engine.densify(0, request.slot);
+  EXPECT_EQ(fake_last_shared(), 65536u);
+  EXPECT_EQ(fake_last_threads(), 64u);
+  EXPECT_EQ(fake_last_blocks(), 1u);
+}
+
+TEST_F(CudaEngines, ThatLostTheGpuSaySo) {
+  CudaUnderTest cuda(source, cudaOptions(1), false);
+  DrivenRequest request = cuda.request(source, 1);
+  cuda.driver.step({&request});
+  fake_fail("cuLaunchKernel", 700, 1, 1);
+  auto codeOf = [](auto &&body) {
+    try {
+      body();
+    } catch (const Exception &error) {
+      EXPECT_NE(std::string(error.what()).find("CUDA_ERROR_ILLEGAL_ADDRESS"),
+                std::string::npos)
+          << error.what();
+      return error.code();
+    }
+    return SS_OK;
+  };
+  EXPECT_EQ(codeOf([&] { cuda.driver.enqueue(1, nullptr); }), SS_DEVICE_LOST);
+  EXPECT_EQ(codeOf([&] { cuda.engine.synchronize(); }), SS_DEVICE_LOST);
+  EXPECT_EQ(codeOf([&] { cuda.engine.densify(0, request.slot); }),
+            SS_DEVICE_LOST);
+  // Destroying it is still allowed.
+}
+
+TEST_F(CudaEngines, LaunchMoreBlocksThanASecondGridDimensionHas) {
+  // 40,000 requests of 2 heads; kernels that do nothing.
+  nlohmann::json json = nlohmann::json::parse(source.manifest);
+  for (const nlohmann::json &kernel : json["kernels"]) {
+    std::vector<size_t> sizes(kernel["args"].size() + 1, 8);
+    fake_add_kernel(kernel["name"].get<std::string>().c_str(), sizes.data(),
+                    sizes.size(), [](void *, void *const *, unsigned) {},
+                    nullptr);
+  }
+  const int32_t batch = 40000;
+  Package package = Package::open(source.folder());
+  ss_engine_options options = cudaOptions(batch);
+  options.row_capacity = 16;
+  Engine engine(package, options);
+  DeviceArray<int32_t> slots(engine, batch);
+  slots.copyIn(std::vector<int32_t>(batch, -1));
+  DeviceArray<float> floats(engine, 1);
+  ss_decode_args args = decodeArgs();
+  args.batch = batch;
+  args.slots = slots.data();
+  args.q = args.k = args.v = args.gate = args.beta = {floats.data(), 0};
+  args.a_log = args.dt_bias = args.y = floats.data();
+  engine.beginStep(slots.data(), batch);
+  engine.decodeLayer(0, args);
+  EXPECT_EQ(fake_last_blocks(), 80000u);
+  engine.endStep(slots.data(), batch);
+}
+
+TEST(CudaLayout, HasOffsetsAboveTwoGigabytes) {
+  runtime::Manifest manifest =
+      runtime::parseManifest(referenceManifest({gdnLayer(32, 16, 128, 128)}));
+  ss_engine_options options = engineOptions();
+  options.slots = 4096;
+  options.row_capacity = 40;
+  runtime::cuda::CudaLayout layout(manifest, options);
+  const runtime::cuda::LayerPlaces &layer = layout.layers[0];
+  EXPECT_EQ(layer.capacity, 40);
+  EXPECT_EQ(layer.maxRank, 32);
+  const int64_t rows = int64_t(4096) * 32 * 40 * 256 * 4;
+  EXPECT_GT(rows, int64_t(1) << 32);
+  EXPECT_EQ(layer.weights - layer.rows, rows);
+  EXPECT_GT(layout.bytes, rows);
+  options.row_capacity = 0;
+  EXPECT_EQ(runtime::cuda::CudaLayout(manifest, options).layers[0].maxRank,
+            136);
+}
+
+} // namespace

@@ -1,0 +1,56 @@
+/* FakeCuda.h - A CUDA driver and an NVRTC without a GPU
+ *
+ * A shared library that the runtime opens in place of libcuda.so.1 and
+ * libnvrtc.so: device memory is host memory, a kernel is a function that the
+ * test registers, a captured stream records launches with the values of their
+ * parameters, and calls that CUDA forbids during a capture fail and are
+ * counted. Everything runs at once on the calling thread.
+ */
+#ifndef SINKSTATE_UNIT_FAKECUDA_H
+#define SINKSTATE_UNIT_FAKECUDA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Runs a kernel; parameters as for cuLaunchKernel. */
+typedef void (*fake_kernel)(void *context, void *const *parameters,
+                            unsigned blocks);
+
+/* Back to one GPU, no kernels, no planned failures. */
+void fake_reset(void);
+void fake_set_version(int version);
+void fake_set_device_count(int count);
+void fake_set_memory_limit(size_t bytes);
+/* cuGetProcAddress does not find this function. */
+void fake_hide(const char *symbol);
+/* The call of this name that comes after `skip` others fails with `error`;
+ * sticky: and so does every call after it. */
+void fake_fail(const char *symbol, int error, int skip, int sticky);
+
+/* A kernel with `count` parameters of these sizes. */
+void fake_add_kernel(const char *name, const size_t *sizes, size_t count,
+                     fake_kernel run, void *context);
+
+/* How often a function was called since fake_reset. */
+int fake_calls(const char *symbol);
+/* Calls made while a stream was captured that CUDA forbids there. */
+int fake_forbidden_calls(void);
+/* Live allocations, modules, streams and retained contexts. */
+int fake_live_objects(void);
+size_t fake_live_bytes(void);
+/* Of the last launch. */
+unsigned fake_last_blocks(void);
+unsigned fake_last_threads(void);
+unsigned fake_last_shared(void);
+
+/* Sources that the fake NVRTC has compiled in this process. */
+int fake_nvrtc_compilations(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,70 @@
+//===- HostSchedule.cpp - The bookkeeping kernels on the host -------------===//
+
+#include "HostSchedule.h"
+
+#include "cuda/device/schedule.cuh"
+
+#include <algorithm>
+
+namespace sinkstate::test {
+namespace {
+
+template <typename T> T value(void *const *parameters, int index) {
+  return *static_cast<const T *>(parameters[index]);
+}
+
+} // namespace
+
+void hostSchedule(void *, void *const *parameters, unsigned blocks) {
+  const auto schedule = value<ss::Schedule>(parameters, 0);
+  const auto *slots = value<const int32_t *>(parameters, 1);
+  const auto batch = value<int32_t>(parameters, 2);
+  for (unsigned block = 0; block < blocks; ++block) {
+    if (int32_t(block) >= schedule.layer_count)
+      return;
+    const ss::ScheduleLayer layer = schedule.layers[block];
+    int32_t next = 0;
+    for (int32_t row = 0; row < batch; ++row) {
+      const int32_t slot = slots[row];
+      if (slot >= schedule.slots)
+        *schedule.faults |= ss::kSlotOutOfRange;
+      if (!ss::is_slot(schedule, slot) ||
+          !ss::is_due(layer, schedule.position[slot], layer.count[slot]))
+        continue;
+      if (!ss::list_states(schedule, layer, slot, next))
+        *schedule.faults |= ss::kSlotTwice;
+      next += layer.heads;
+    }
+    *layer.work_count = std::min(next, schedule.slots * layer.heads);
+  }
+}
+
+void hostAdvance(void *, void *const *parameters, unsigned blocks) {
+  const auto schedule = value<ss::Schedule>(parameters, 0);
+  const auto *slots = value<const int32_t *>(parameters, 1);
+  for (unsigned block = 0; block < blocks; ++block) {
+    const int32_t slot = slots[block];
+    if (!ss::is_slot(schedule, slot))
+      continue;
+    for (int32_t layer = 0; layer < schedule.layer_count; ++layer)
+      *schedule.compactions += ss::advance_count(
+          schedule.layers[layer], schedule.position[slot], slot);
+    ++schedule.position[slot];
+  }
+}
+
+void hostReset(void *, void *const *parameters, unsigned blocks) {
+  const auto schedule = value<ss::Schedule>(parameters, 0);
+  const auto slot = value<int32_t>(parameters, 1);
+  schedule.position[slot] = 0;
+  for (unsigned block = 0; block < blocks; ++block) {
+    if (int32_t(block) >= schedule.layer_count)
+      return;
+    const ss::ScheduleLayer &layer = schedule.layers[block];
+    layer.count[slot] = 0;
+    for (int32_t head = 0; head < layer.heads; ++head)
+      ss::reset_state(layer, slot, head);
+  }
+}
+
+} // namespace sinkstate::test

@@ -1,0 +1,267 @@
+//===- StepTest.cpp - Decoding on the fake GPU ----------------------------===//
+//
+// The fake GPU runs the same reference kernels as the CPU device, so that both
+// engines have to agree in every bit: what differs is who schedules.
+//
+//===----------------------------------------------------------------------===//
+
+#include "CudaUnderTest.h"
+#include "GraphReplay.h"
+
+#include <cstring>
+
+using namespace sinkstate;
+using namespace sinkstate::test;
+
+namespace {
+
+/// Every type, a layer of dense form, different buffers and phases.
+std::vector<LayerSpec> mixedLayers() {
+  std::vector<LayerSpec> layers = {
+      gdnLayer(4, 2, 24, 16), mamba2Layer(2, 1, 16, 24),
+      kdaLayer(2, 2, 16, 16), gdnLayer(2, 2, 8, 8)};
+  for (size_t i = 0; i < layers.size(); ++i) {
+    layers[i].name = "layer" + std::to_string(i);
+    layers[i].index = int32_t(i);
+    layers[i].active = 2;
+    layers[i].buffer = i == 1 ? 3 : 4;
+    layers[i].phase = int32_t(i) % layers[i].buffer;
+    layers[i].policyValue = 1e-2;
+  }
+  layers[3].denseForm = true;
+  return layers;
+}
+
+/// A CPU engine over the same kernels, without what CUDA has not.
+struct CpuTwin {
+  CpuTwin(FakePackage &source, int32_t slots)
+      : manifest(source.cpuKernels().manifest()),
+        package(Package::fromMemory(manifest, &KernelSet::lookup,
+                                    &source.cpuKernels())),
+        engine(package, options(slots)), driver(engine, source.layers()) {}
+  static ss_engine_options options(int32_t slots) {
+    ss_engine_options options = engineOptions();
+    options.slots = slots;
+    options.threads = 1;
+    options.dense_fallback = 0;
+    options.consolidate_every = 0;
+    return options;
+  }
+  DrivenRequest request(const FakePackage &source, uint64_t seed) {
+    DrivenRequest request(source.layers(), seed, lowRankStyle());
+    request.slot = engine.allocateSlot();
+    return request;
+  }
+  std::string manifest;
+  Package package;
+  Engine engine;
+  RequestDriver driver;
+};
+
+void expectEqualBits(const std::vector<float> &a, const std::vector<float> &b) {
+  ASSERT_EQ(a.size(), b.size());
+  EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0);
+}
+
+class CudaSteps : public OnFakeGpu {
+protected:
+  FakePackage source{mixedLayers()};
+};
+
+/// Outputs, ranks, status and states of a request are those of its twin.
+void expectEqualStates(CudaUnderTest &cuda, DrivenRequest &onCuda, CpuTwin &cpu,
+                       DrivenRequest &onCpu, size_t layers) {
+  for (size_t layer = 0; layer < layers; ++layer) {
+    const int32_t l = int32_t(layer);
+    EXPECT_EQ(cuda.engine.ranks(l, onCuda.slot),
+              cpu.engine.ranks(l, onCpu.slot));
+    for (int32_t status : cuda.engine.status(l, onCuda.slot))
+      EXPECT_EQ(status, 0);
+    expectEqualBits(cuda.engine.densify(l, onCuda.slot),
+                    cpu.engine.densify(l, onCpu.slot));
+  }
+}
+
+TEST_F(CudaSteps, GiveTheBitsOfTheCpu) {
+  CudaUnderTest cuda(source, cudaOptions(5));
+  CpuTwin cpu(source, 5);
+  std::vector<DrivenRequest> a, b;
+  for (uint64_t seed = 0; seed < 3; ++seed) {
+    a.push_back(cuda.request(source, seed));
+    b.push_back(cpu.request(source, seed));
+  }
+  for (int step = 0; step < 30; ++step) {
+    // The second joins late, the third pauses, and there is padding.
+    auto rows = [&](std::vector<DrivenRequest> &r) {
+      std::vector<DrivenRequest *> batch = {nullptr, &r[0]};
+      if (step >= 7)
+        batch.push_back(&r[1]);
+      if (step % 3 != 1)
+        batch.push_back(&r[2]);
+      return batch;
+    };
+    StepResult onCuda = cuda.driver.step(rows(a));
+    StepResult onCpu = cpu.driver.step(rows(b));
+    ASSERT_LE(onCuda.worstError, 0.1);
+    for (size_t layer = 0; layer < onCpu.y.size(); ++layer)
+      expectEqualBits(onCuda.y[layer], onCpu.y[layer]);
+  }
+  for (size_t i = 0; i < a.size(); ++i)
+    expectEqualStates(cuda, a[i], cpu, b[i], source.layers().size());
+  EXPECT_EQ(cuda.engine.statistics().compactions,
+            cpu.engine.statistics().compactions);
+  EXPECT_EQ(cuda.engine.statistics().dense_bytes,
+            cpu.engine.statistics().dense_bytes);
+  EXPECT_EQ(cuda.engine.statistics().live_bytes,
+            cpu.engine.statistics().live_bytes);
+}
+
+TEST_F(CudaSteps, AllocateNothingAndWaitForNothing) {
+  CudaUnderTest cuda(source, cudaOptions(2), false);
+  DrivenRequest request = cuda.request(source, 1);
+  cuda.driver.step({&request});
+  const std::vector<const char *> calls = {
+      "cuMemAlloc", "cuMemFree", "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync",
+      "cuStreamSynchronize", "cuCtxSynchronize", "cuModuleLoadDataEx"};
+  auto count = [&] {
+    std::vector<int> counts;
+    for (const char *call : calls)
+      counts.push_back(fake_calls(call));
+    return counts;
+  };
+  const std::vector<int> before = count();
+  const int launches = fake_calls("cuLaunchKernel");
+  for (int step = 0; step < 9; ++step)
+    cuda.driver.enqueue(1, nullptr);
+  EXPECT_EQ(count(), before);
+  // Per step: schedule, advance, three layers of two kernels, one of one.
+  EXPECT_EQ(fake_calls("cuLaunchKernel") - launches, 9 * 9);
+}
+
+TEST_F(CudaSteps, CanBeCapturedAtSeveralBatchSizesAndReplayed) {
+  CudaUnderTest cuda(source, cudaOptions(4));
+  CpuTwin cpu(source, 4);
+  std::vector<DrivenRequest> a, b;
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    a.push_back(cuda.request(source, seed));
+    b.push_back(cpu.request(source, seed));
+  }
+  GraphReplay graphs(cuda.driver);
+  for (int step = 0; step < 40; ++step) {
+    auto rows = [&](std::vector<DrivenRequest> &r) {
+      if (step % 5 == 2)
+        return std::vector<DrivenRequest *>{&r[3]};
+      if (step % 5 == 4)
+        return std::vector<DrivenRequest *>{&r[1], nullptr, &r[0]};
+      return std::vector<DrivenRequest *>{&r[0], &r[1], &r[2]};
+    };
+    StepResult onCuda = cuda.driver.step(rows(a));
+    StepResult onCpu = cpu.driver.step(rows(b));
+    for (size_t layer = 0; layer < onCpu.y.size(); ++layer)
+      expectEqualBits(onCuda.y[layer], onCpu.y[layer]);
+  }
+  EXPECT_EQ(graphs.captured(), 2u);
+  EXPECT_EQ(fake_forbidden_calls(), 0);
+  for (size_t i = 0; i < a.size(); ++i)
+    expectEqualStates(cuda, a[i], cpu, b[i], source.layers().size());
+}
+
+TEST_F(CudaSteps, OfTwoEnginesOnOneGpuAreIndependent) {
+  CudaUnderTest first(source, cudaOptions(1)), second(source, cudaOptions(1));
+  CpuTwin cpu(source, 1);
+  DrivenRequest a = first.request(source, 1), b = second.request(source, 2),
+                c = cpu.request(source, 1);
+  for (int step = 0; step < 12; ++step) {
+    StepResult onFirst = first.driver.step({&a});
+    second.driver.step({&b});
+    StepResult onCpu = cpu.driver.step({&c});
+    for (size_t layer = 0; layer < onCpu.y.size(); ++layer)
+      expectEqualBits(onFirst.y[layer], onCpu.y[layer]);
+  }
+}
+
+TEST_F(CudaSteps, OfAFreshSlotSeeNothingOfItsFormerOwner) {
+  CudaUnderTest cuda(source, cudaOptions(1));
+  CpuTwin cpu(source, 1);
+  DrivenRequest former = cuda.request(source, 1);
+  for (int step = 0; step < 11; ++step)
+    cuda.driver.step({&former});
+  cuda.engine.freeSlot(former.slot);
+  DrivenRequest a = cuda.request(source, 2), b = cpu.request(source, 2);
+  ASSERT_EQ(a.slot, former.slot);
+  for (int step = 0; step < 11; ++step) {
+    StepResult onCuda = cuda.driver.step({&a});
+    StepResult onCpu = cpu.driver.step({&b});
+    for (size_t layer = 0; layer < onCpu.y.size(); ++layer)
+      expectEqualBits(onCuda.y[layer], onCpu.y[layer]);
+  }
+  cuda.engine.resetSlot(a.slot);
+  for (float x : cuda.engine.densify(0, a.slot))
+    ASSERT_EQ(x, 0.0f);
+}
+
+TEST_F(CudaSteps, KeepWithinTheRowCapacity) {
+  ss_engine_options options = cudaOptions(1);
+  options.row_capacity = 7; // buffers of 4: 3 components
+  CudaUnderTest cuda(source, options, false);
+  DrivenRequest request = cuda.request(source, 1);
+  for (int step = 0; step < 20; ++step)
+    cuda.driver.step({&request});
+  for (int32_t rank : cuda.engine.ranks(0, request.slot))
+    EXPECT_LE(rank, 3);
+  for (int32_t status : cuda.engine.status(0, request.slot))
+    EXPECT_EQ(status, SS_STATUS_TIGHTENED);
+}
+
+TEST_F(CudaSteps, AreInOrder) {
+  CudaUnderTest cuda(source, cudaOptions(2), false);
+  DrivenRequest request = cuda.request(source, 1);
+  cuda.driver.step({&request});
+  DeviceArray<int32_t> slots(cuda.engine, 2);
+  slots.copyIn({0, -1});
+  DeviceArray<float> floats(cuda.engine, 1024);
+  ss_decode_args args = decodeArgs();
+  args.batch = 2;
+  args.slots = slots.data();
+  args.q = args.k = args.v = args.gate = args.beta = {floats.data(), 0};
+  args.a_log = args.dt_bias = args.y = floats.data();
+  ss_engine *engine = cuda.engine.get();
+  auto expect = [](ss_result found, ss_result code, const std::string &line) {
+    EXPECT_EQ(found, code);
+    EXPECT_EQ(ss_last_error(), line);
+  };
+  expect(ss_decode_layer(engine, 0, &args), SS_INVALID_ARGUMENT,
+         "layer 'layer0' is decoded outside a step, expected ss_begin_step "
+         "first");
+  expect(ss_end_step(engine, slots.data(), 2, nullptr), SS_INVALID_ARGUMENT,
+         "a step ends that has not begun, expected ss_begin_step first");
+  ASSERT_EQ(ss_begin_step(engine, slots.data(), 2, nullptr), SS_OK);
+  args.batch = 1;
+  expect(ss_decode_layer(engine, 0, &args), SS_INVALID_ARGUMENT,
+         "args.batch is 1, expected 2 as in ss_begin_step");
+  args.batch = 2;
+  ASSERT_EQ(ss_decode_layer(engine, 0, &args), SS_OK);
+  expect(ss_decode_layer(engine, 0, &args), SS_BUFFER_FULL,
+         "layer 'layer0' has decoded this step already, expected one token per "
+         "step: call ss_end_step first");
+  expect(ss_end_step(engine, slots.data(), 2, nullptr), SS_INVALID_ARGUMENT,
+         "the step ends without layer 'layer1' (1 of 4 are decoded), expected "
+         "every layer once");
+  expect(ss_end_step(engine, slots.data(), 1, nullptr), SS_INVALID_ARGUMENT,
+         "batch is 1, expected 2 as in ss_begin_step");
+}
+
+TEST_F(CudaSteps, ReportWrongSlotsAtTheNextSynchronization) {
+  CudaUnderTest cuda(source, cudaOptions(2), false);
+  DeviceArray<int32_t> slots(cuda.engine, 2);
+  slots.copyIn({0, 2});
+  cuda.engine.beginStep(slots.data(), 2);
+  EXPECT_EQ(ss_engine_synchronize(cuda.engine.get(), nullptr),
+            SS_INVALID_ARGUMENT);
+  EXPECT_STREQ(ss_last_error(),
+               "a batch named a slot above 1, expected slots of this engine or "
+               "negative ones: states may be damaged, reset them");
+  EXPECT_EQ(ss_engine_synchronize(cuda.engine.get(), nullptr), SS_OK);
+}
+
+} // namespace
