@@ -22,8 +22,9 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
       llvm::cl::init(4)};
   Option<int64_t> programsPerBlock{
       *this, "programs-per-block",
-      llvm::cl::desc("programs (warps) of a block on a GPU"),
-      llvm::cl::init(4)};
+      llvm::cl::desc("programs (warps) of a block on a GPU; with one, a block "
+                     "does not wait for the state of the highest rank"),
+      llvm::cl::init(1)};
 };
 
 /// `ss-graph-pipeline`: from a model's graph to fused functions, equal layers

@@ -136,7 +136,10 @@ struct ConvertSSToSSK final
       builder.setInsertionPoint(body->getTerminator());
     KernelArguments arguments(role->signature, body->getArguments());
     KernelBuilder k(builder, kernel, fused->getLoc());
-    KernelChoices choices{rowsInFlight};
+    // Without the delta rule a row takes part in one product instead of two: half
+    // the registers, so twice the rows fit.
+    KernelChoices choices{rowsInFlight > 1 && !shape.delta ? 2 * rowsInFlight
+                                                           : rowsInFlight};
     if (failed(role->lower(*fused, shape, arguments, choices, k)))
       return failure();
     if (!body->mightHaveTerminator())

@@ -20,7 +20,8 @@ def ConvertSSToSSKPass : Pass<"convert-ss-to-ssk", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"rowsInFlight", "rows-in-flight", "int64_t", /*default=*/"4",
-           "rows of a state that a decode kernel loads together">,
+           "rows of a state that a decode kernel of the delta rule loads together; "
+           "where more than one, kernels without it load twice as many">,
     Option<"programsPerBlock", "programs-per-block", "int64_t", /*default=*/"4",
            "programs (warps) of a block on a GPU">
   ];

@@ -77,8 +77,8 @@ func.func @kda_factored_decode(%state: !ss.state<kda, heads = 2, key_heads = 2, 
 // Without the delta rule one product is enough, and no beta is taken.
 // CHECK-LABEL: ssk.kernel @mamba2_factored_decode
 // CHECK-NOT: ssk.name = "beta"
-// CHECK: %[[V:.*]] = ssk.load %arg0[{{.*}}] stride %{{.*}} : !ssk.global<f32> -> !ssk.tile<4x128xf32, lanes = 1>
-// CHECK: %[[U:.*]] = ssk.load %arg0[{{.*}}] stride %{{.*}} : !ssk.global<f32> -> !ssk.tile<4x80xf32, lanes = 1>
+// CHECK: %[[V:.*]] = ssk.load %arg0[{{.*}}] stride %{{.*}} : !ssk.global<f32> -> !ssk.tile<8x128xf32, lanes = 1>
+// CHECK: %[[U:.*]] = ssk.load %arg0[{{.*}}] stride %{{.*}} : !ssk.global<f32> -> !ssk.tile<8x80xf32, lanes = 1>
 // CHECK: ssk.accumulate %{{.*}}, %{{.*}}, %[[U]]
 // CHECK-NEXT: scf.yield
 func.func @mamba2_factored_decode(%state: !ss.state<mamba2, heads = 96, key_heads = 8, dv = 80, dk = 128, form = factored, active = 8, buffer = 8, rank = 96, storage = f32>, %q: tensor<8x128xf32>, %k: tensor<8x128xf32>, %v: tensor<96x80xf32>, %gate: tensor<96xf32>, %a_log: tensor<96xf32>, %dt_bias: tensor<96xf32>) -> (!ss.state<mamba2, heads = 96, key_heads = 8, dv = 80, dk = 128, form = factored, active = 8, buffer = 8, rank = 96, storage = f32>, tensor<96x80xf32>) attributes {ss.role = "decode"} {
