@@ -1,0 +1,96 @@
+//===- ImportTest.cpp - ss-import as a library ----------------------------===//
+
+#include "tools/ss-import/Import.h"
+
+#include "dialect/ss/SS.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace sinkstate;
+
+namespace {
+
+/// Calls the import on a context that knows no dialect, and keeps its errors.
+struct ImportTest : testing::Test {
+  ss::ModelOp model(FailureOr<OwningOpRef<ModuleOp>> result) {
+    if (failed(result))
+      return {};
+    module = std::move(*result);
+    return *module->getOps<ss::ModelOp>().begin();
+  }
+
+  MLIRContext context{MLIRContext::Threading::DISABLED};
+  std::vector<std::string> errors;
+  ScopedDiagnosticHandler handler{&context, [this](Diagnostic &diagnostic) {
+                                    errors.push_back(diagnostic.str());
+                                    return success();
+                                  }};
+  OwningOpRef<ModuleOp> module;
+};
+
+TEST_F(ImportTest, ReadsTheExampleModel) {
+  ss::ModelOp tiny = model(importConfig(SS_SOURCE_DIR "/examples/tiny-hybrid",
+                                        ImportOptions(), &context));
+  ASSERT_TRUE(tiny);
+  EXPECT_EQ(tiny.getSymName(), "tiny_hybrid");
+  EXPECT_EQ(std::distance(tiny.getLayers().begin(), tiny.getLayers().end()), 6);
+  ss::LayerOp mamba2 = tiny.lookupLayer("layer1");
+  ASSERT_TRUE(mamba2);
+  EXPECT_EQ(mamba2.getRankBound(), 80 + 8 + 8);
+  EXPECT_TRUE(errors.empty());
+}
+
+TEST_F(ImportTest, AFixedRankDecidesActiveAndBuffer) {
+  ImportOptions options;
+  ASSERT_FALSE(setPolicy(options, "fixed:16"));
+  ss::ModelOp kimi = model(importPreset("Kimi-K3", options, &context));
+  ASSERT_TRUE(kimi);
+  ss::LayerOp layer = kimi.lookupLayer("layer0");
+  EXPECT_EQ(layer.getActive(), 16);
+  EXPECT_EQ(layer.getBuffer(), 16);
+  EXPECT_EQ(layer.getRankBound(), 32);
+}
+
+TEST_F(ImportTest, EveryPresetImports) {
+  for (const Preset &preset : getPresets())
+    EXPECT_TRUE(model(importPreset(preset.name, ImportOptions(), &context)))
+        << preset.name.str();
+  EXPECT_TRUE(errors.empty());
+}
+
+TEST_F(ImportTest, AWrongOptionIsOneError) {
+  ImportOptions options;
+  options.buffer = 0;
+  EXPECT_FALSE(model(importPreset("Kimi-K3", options, &context)));
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_EQ(errors[0], "'buffer' is 0, expected at least 1");
+}
+
+TEST_F(ImportTest, AMissingFileIsOneError) {
+  EXPECT_FALSE(
+      model(importConfig("/no/such/model", ImportOptions(), &context)));
+  EXPECT_EQ(errors.size(), 1u);
+}
+
+TEST(SetPolicy, ReadsKindAndValue) {
+  ImportOptions options;
+  ASSERT_FALSE(setPolicy(options, "energy:0.999"));
+  EXPECT_EQ(options.policyKind, ss::PolicyKind::energy);
+  EXPECT_EQ(options.policyValue, 0.999);
+}
+
+TEST(SetPolicy, LeavesTheOptionsWhenWrong) {
+  for (const char *text : {"", "relative", "relative:", "relative:x",
+                           "sparse:1", "relative:nan", "relative:0.1:2"}) {
+    ImportOptions options;
+    llvm::Error error = setPolicy(options, text);
+    EXPECT_TRUE(static_cast<bool>(error)) << text;
+    llvm::consumeError(std::move(error));
+    EXPECT_EQ(options.policyKind, ss::PolicyKind::relative);
+    EXPECT_EQ(options.policyValue, 0.03);
+  }
+}
+
+} // namespace
