@@ -94,7 +94,8 @@ typedef enum ss_device_kind {
 typedef struct ss_engine_options {
   uint32_t struct_size;      /* sizeof(ss_engine_options) */
   int32_t slots;             /* requests held at the same time, >= 1 */
-  int32_t threads;           /* workers of the CPU device; 0: all processors */
+  int32_t threads;           /* workers of the CPU device, at most 1024; 0: all
+                                processors */
   int32_t dense_fallback;    /* 1: a state goes dense where factors are larger;
                                 0: never; -1: CPU 1, CUDA 0 (it has no other) */
   int32_t consolidate_every; /* compactions of a state between two exact SVDs of
@@ -191,7 +192,9 @@ SS_API ss_result ss_begin_step(ss_engine *engine, const int32_t *slots,
 
 /* Decodes one token of every row in one layer: y = H q after the update. Then
  * compacts the states of the layer that are due at their request's position.
- * On an error nothing has changed. */
+ * A layer takes one token per step of a slot; a second one before ss_end_step
+ * is SS_BUFFER_FULL. On an error nothing has changed: the call can be
+ * repeated. */
 SS_API ss_result ss_decode_layer(ss_engine *engine, int32_t layer,
                                  const ss_decode_args *args);
 
@@ -238,8 +241,9 @@ typedef struct ss_statistics {
   uint32_t struct_size;
   int64_t dense_bytes;     /* of the slots in use, all states dense in f32 */
   int64_t live_bytes;      /* the formula of docs/state-math.md section 7 */
-  int64_t allocated_bytes; /* what the engine holds for states now: rows,
-                              buffers, tables, free blocks kept for reuse */
+  int64_t allocated_bytes; /* what the engine holds for states now, in whole
+                              pages: rows, buffers, tables, free blocks kept
+                              for reuse */
   int64_t allocated_peak;
   int64_t compactions;     /* of one state each */
   int64_t folds;           /* of dense states */

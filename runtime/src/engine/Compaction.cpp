@@ -51,16 +51,6 @@ void Engine::launchCompact(LayerState &layer, const States &work) {
   counters.compactions += int64_t(work.size());
 }
 
-void Engine::fold(LayerState &layer, const States &work) {
-  if (work.empty())
-    return;
-  std::vector<int64_t> outBase;
-  for (int32_t state : work)
-    outBase.push_back(layer.rowBase[state] * layer.layout().rowFloats);
-  launchDensify(layer, work, layer.pool().rows(), outBase);
-  counters.folds += int64_t(work.size());
-}
-
 void Engine::goDense(LayerState &layer, const States &work) {
   const LayerLayout &layout = layer.layout();
   // In parts, so that few states hold two blocks at the same time.
@@ -93,58 +83,56 @@ void Engine::goDense(LayerState &layer, const States &work) {
   }
 }
 
-void Engine::compactSlots(LayerState &layer, std::span<const int32_t> due) {
-  States factored, dense, atBound;
-  for (int32_t slot : due) {
-    const int64_t first = layer.firstState(slot);
-    for (int64_t state = first; state < first + layer.heads(); ++state) {
-      (layer.isDense(state) ? dense : factored).push_back(int32_t(state));
-      if (layer.rank[state] + layer.count[slot] > layer.manifest().rank)
-        atBound.push_back(int32_t(state));
-    }
-  }
-  fitIntoBound(layer, atBound);
+void Engine::compact(LayerState &layer, const DueWork &due) {
+  fitIntoBound(layer, due.atBound);
   {
     Stopwatch time(counters.compact_seconds);
-    launchCompact(layer, factored);
-    fold(layer, dense);
+    launchCompact(layer, due.factored);
+    if (!due.dense.empty()) {
+      // In place: a dense state is written once in K tokens.
+      launchDensify(layer, due.dense, layer.pool().rows(), due.foldBase);
+      counters.folds += int64_t(due.dense.size());
+    }
     device.wait();
   }
-  for (int32_t slot : due)
+  for (int32_t slot : due.slots)
     layer.count[slot] = 0;
-  settle(layer, factored, dense);
+  try {
+    settle(layer, due);
+  } catch (const std::bad_alloc &) {
+    // States are complete without it; it is tried again next time.
+  }
+  noteAllocation(layer);
 }
 
-void Engine::settle(LayerState &layer, const States &factored,
-                    const States &dense) {
+void Engine::settle(LayerState &layer, const DueWork &due) {
   const LayerLayout &layout = layer.layout();
   const LayerManifest &manifest = layer.manifest();
   const uint32_t every = uint32_t(options.consolidate_every);
   States consolidated, growing, attempts;
-  for (int32_t state : factored) {
+  for (int32_t state : due.factored) {
     uint32_t number = ++layer.compactions[size_t(state)];
     if (every > 0 && !layout.fixedRank && number % every == 0)
       consolidated.push_back(state);
   }
-  for (int32_t state : dense)
+  for (int32_t state : due.dense)
     if (++layer.folds[size_t(state)] % kFoldsPerAttempt == 0)
       attempts.push_back(state);
   consolidate(layer, consolidated);
   returnToFactors(layer, attempts);
 
   Stopwatch time(counters.compact_seconds);
-  for (int32_t state : factored)
+  for (int32_t state : due.factored)
     if (layout.denseFallback && layer.rank[state] >= layout.breakEvenRank)
       growing.push_back(state);
   goDense(layer, growing);
   // Two buffers of room before a block is called too large: a rank that moves
   // by a few does not move its rows every time.
-  for (const States *states : {&factored, &std::as_const(attempts)})
+  for (const States *states : {&due.factored, &std::as_const(attempts)})
     for (int32_t state : *states)
       layer.shrinkRows(state, std::min<int64_t>(layer.rank[state] +
                                                     2 * manifest.buffer,
                                                 manifest.rank));
-  noteAllocation(layer);
 }
 
 } // namespace sinkstate::runtime

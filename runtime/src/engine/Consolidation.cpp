@@ -68,6 +68,16 @@ struct StoredRows {
     }
   }
 
+  /// Keeps the `count` rows of largest weight; needs no memory.
+  void dropSmallest(int32_t count) {
+    for (; rank > count; --rank) {
+      float *least = std::min_element(weights, weights + rank);
+      std::copy_n(rows + (rank - 1) * width, width,
+                  rows + (least - weights) * width);
+      *least = weights[rank - 1];
+    }
+  }
+
   float *rows, *weights;
   int32_t rank;
   int64_t width;
@@ -124,18 +134,18 @@ void Engine::consolidate(LayerState &layer, const States &work) {
 }
 
 void Engine::fitIntoBound(LayerState &layer, const States &work) {
-  if (work.empty())
-    return;
-  consolidate(layer, work);
+  try {
+    consolidate(layer, work);
+  } catch (const std::bad_alloc &) {
+    // Then rows are dropped below.
+  }
   for (int32_t state : work) {
     const int64_t slot = state / layer.heads();
     const int32_t most = layer.manifest().rank - layer.count[slot];
     if (layer.rank[state] <= most)
       continue;
     // Only where the SVD failed: independent rows always fit.
-    StoredRows stored(layer, state);
-    if (stored.isFinite())
-      stored.largestFirst(most);
+    StoredRows(layer, state).dropSmallest(most);
     layer.rank[state] = most;
     layer.status[state] |= SS_STATUS_TIGHTENED;
   }

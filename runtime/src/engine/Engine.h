@@ -65,6 +65,15 @@ public:
 private:
   using States = std::vector<int32_t>;
 
+  /// What follows a decode step in one layer. Made before it, so that nothing
+  /// between the token and its compaction can run out of memory.
+  struct DueWork {
+    std::vector<int32_t> slots;
+    States factored, dense;
+    States atBound; ///< factored, and too large with the buffer's pairs
+    std::vector<int64_t> foldBase; ///< of dense states, in floats
+  };
+
   const LayerState &checkedLayer(int32_t layer) const;
   void checkSlot(int32_t slot) const;
   void resetStates(int32_t slot);
@@ -75,17 +84,16 @@ private:
   void checkDecode(const LayerState &layer, const ss_decode_args &args);
   void checkBatchSlots(const LayerState &layer,
                        std::span<const int32_t> slots);
-  std::vector<int32_t> dueSlots(const LayerState &layer,
-                                std::span<const int32_t> slots) const;
-  void reserveRows(LayerState &layer, std::span<const int32_t> due);
+  DueWork dueWork(const LayerState &layer,
+                  std::span<const int32_t> slots) const;
+  void reserveRows(LayerState &layer, const DueWork &due);
   void launchDecode(LayerState &layer, const ss_decode_args &args);
 
   // Compaction.cpp
-  void compactSlots(LayerState &layer, std::span<const int32_t> due);
+  void compact(LayerState &layer, const DueWork &due);
   /// What follows a compaction: consolidation, changes of form, smaller blocks.
-  void settle(LayerState &layer, const States &factored, const States &dense);
+  void settle(LayerState &layer, const DueWork &due);
   void launchCompact(LayerState &layer, const States &work);
-  void fold(LayerState &layer, const States &work);
   void goDense(LayerState &layer, const States &work);
   void bindState(LayerState &layer);
   void launchDensify(LayerState &layer, std::span<const int32_t> work,

@@ -11,14 +11,16 @@ namespace {
 
 constexpr int32_t kDeviceDecides = -1;
 constexpr int32_t kConsolidateEvery = 4;
+/// The thread library ends the process when it cannot make a thread.
+constexpr int32_t kMostThreads = 1024;
 
 void checkCommon(const ss_engine_options &options) {
   if (options.slots < 1)
     fail(SS_INVALID_ARGUMENT, "options.slots is ", options.slots,
          ", expected at least 1");
-  if (options.threads < 0)
+  if (options.threads < 0 || options.threads > kMostThreads)
     fail(SS_INVALID_ARGUMENT, "options.threads is ", options.threads,
-         ", expected 0 (all processors) or more");
+         ", expected 0 (all processors) to ", kMostThreads);
   if (options.device != SS_DEVICE_CPU && options.device != SS_DEVICE_CUDA)
     fail(SS_INVALID_ARGUMENT, "options.device is ", options.device,
          ", expected SS_DEVICE_CPU (0) or SS_DEVICE_CUDA (1)");

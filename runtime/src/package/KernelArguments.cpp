@@ -56,6 +56,7 @@ std::optional<Argument> argumentByName(std::string_view name) {
 
 const void *const *ArgumentValues::bind(std::span<const Argument> order) {
   bound.clear();
+  bound.reserve(size_t(Argument::Size)); // later launches allocate nothing
   for (Argument argument : order)
     bound.push_back(&values[size_t(argument)]);
   return bound.data();

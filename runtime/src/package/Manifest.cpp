@@ -67,6 +67,10 @@ KernelManifest parseKernel(const Json &json, size_t position) {
     if (std::string type = argument.string("type"); type != info.type)
       malformed(argument.place(), " '", name, "' has type '", type,
                 "', expected '", info.type, "'");
+    // Kernels take their arguments as not aliasing.
+    if (std::find(kernel.arguments.begin(), kernel.arguments.end(), *id) !=
+        kernel.arguments.end())
+      malformed(named.place(), " binds '", name, "' twice");
     kernel.arguments.push_back(*id);
   }
   return kernel;

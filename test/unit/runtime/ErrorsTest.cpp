@@ -206,7 +206,7 @@ TEST_F(Misuse, Options) {
          SS_INVALID_ARGUMENT, "options.slots is 0, expected at least 1");
   expect(create([](ss_engine_options &o) { o.threads = -1; }),
          SS_INVALID_ARGUMENT,
-         "options.threads is -1, expected 0 (all processors) or more");
+         "options.threads is -1, expected 0 (all processors) to 1024");
   expect(create([](ss_engine_options &o) { o.dense_fallback = 2; }),
          SS_INVALID_ARGUMENT,
          "options.dense_fallback is 2, expected 0 or 1, or -1 for what the "

@@ -156,6 +156,11 @@ TEST_F(Manifest, Kernels) {
       },
       "kernel 'layer0_compact' binds 'q', which the compact kernel of the "
       "factored layer 'layer0' does not have");
+  expectMalformed(
+      [](Json &m) {
+        m["kernels"][1]["args"].push_back({{"name", "rows"}, {"type", "f32*"}});
+      },
+      "kernel 'layer0_compact' binds 'rows' twice");
   expectMalformed([](Json &m) { layer(m)["has_beta"] = false; },
                   "kernel 'layer0_decode' binds 'beta', but layer 'layer0' has "
                   "has_beta = false");
