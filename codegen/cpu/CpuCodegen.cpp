@@ -47,7 +47,7 @@ static ArrayRef<llvm::StringLiteral> getLevelFeatures(StringRef isa) {
   static const llvm::StringLiteral v3[] = {"sse4.2", "popcnt", "cx16", "avx2",
                                            "bmi2",   "fma",    "f16c"};
   static const llvm::StringLiteral v4[] = {
-      "sse4.2", "popcnt",  "cx16",     "avx2",     "bmi2",    "fma",
+      "sse4.2", "popcnt",  "cx16",     "avx2",     "bmi2",     "fma",
       "f16c",   "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"};
   if (isa == "x86-64-v2")
     return v2;

@@ -1,4 +1,5 @@
-//===- CpuCodegen.h - kernels to machine code ---------------------*- C++ -*-===//
+//===- CpuCodegen.h - kernels to machine code ---------------------*- C++
+//-*-===//
 //
 // ssk kernels to code of this process or to a shared library that is linked
 // with nothing. Entry points have the type ss_cpu_kernel of

@@ -33,8 +33,7 @@ static void forbidLibraryCalls(LLVM::LLVMFuncOp function) {
   function.setNoUnwind(true);
 }
 
-LLVM::LLVMFuncOp
-KernelLowering::createProgramFunction(ssk::KernelOp kernel) {
+LLVM::LLVMFuncOp KernelLowering::createProgramFunction(ssk::KernelOp kernel) {
   SmallVector<Type> types;
   for (Type type : kernel.getArgumentTypes())
     types.push_back(convertArgumentType(type));
@@ -66,9 +65,9 @@ void KernelLowering::createEntryFunction(ssk::KernelOp kernel,
   loc = kernel.getLoc();
   auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
   Type i64 = builder.getI64Type();
-  auto type = LLVM::LLVMFunctionType::get(
-      LLVM::LLVMVoidType::get(builder.getContext()),
-      {pointer, pointer, i64, i64});
+  auto type =
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()),
+                                  {pointer, pointer, i64, i64});
   builder.setInsertionPointToEnd(module.getBody());
   auto function =
       LLVM::LLVMFuncOp::create(builder, loc, kernel.getName(), type);
@@ -85,8 +84,8 @@ void KernelLowering::createEntryFunction(ssk::KernelOp kernel,
   arguments.push_back(block->getArgument(1));
   arguments.push_back(Value());
   Value one = createI64(1);
-  scf::ForOp::create(builder, loc, block->getArgument(2),
-                     block->getArgument(3), one, ValueRange(),
+  scf::ForOp::create(builder, loc, block->getArgument(2), block->getArgument(3),
+                     one, ValueRange(),
                      [&](OpBuilder &b, Location l, Value number, ValueRange) {
                        arguments.back() = number;
                        LLVM::CallOp::create(b, l, programFunction, arguments);
@@ -151,8 +150,8 @@ LogicalResult KernelLowering::lowerKernelOperation(Operation &op) {
   using llvm::TypeSwitch;
   return TypeSwitch<Operation *, LogicalResult>(&op)
       .Case([&](ssk::ProgramIdOp op) {
-        Value index = arith::IndexCastOp::create(builder, loc,
-                                                 builder.getIndexType(), program);
+        Value index = arith::IndexCastOp::create(
+            builder, loc, builder.getIndexType(), program);
         values.map(op.getResult(), index);
         return success();
       })
@@ -166,17 +165,16 @@ LogicalResult KernelLowering::lowerKernelOperation(Operation &op) {
       .Case([&](ssk::MapOp op) { return lowerMap(op); })
       .Case([&](ssk::ReduceOp op) { return lowerReduce(op), success(); })
       .Case([&](ssk::DotOp op) { return lowerDot(op), success(); })
-      .Case([&](ssk::AccumulateOp op) {
-        return lowerAccumulate(op), success();
-      })
+      .Case(
+          [&](ssk::AccumulateOp op) { return lowerAccumulate(op), success(); })
       .Case([&](ssk::MatmulOp op) { return lowerMatmul(op), success(); })
       .Case([&](ssk::TopKOp op) { return lowerTopK(op), success(); })
       .Case([&](ssk::CallOp op) { return lowerCall(op), success(); })
       // One program runs on one thread: its memory is always visible to it.
       .Case([](ssk::SyncOp) { return success(); })
       .Default([](Operation *op) {
-        return op->emitError("'") << op->getName()
-                                  << "' has no lowering for the CPU";
+        return op->emitError("'")
+               << op->getName() << "' has no lowering for the CPU";
       });
 }
 
@@ -192,8 +190,8 @@ LogicalResult KernelLowering::lowerScalar(Operation &op) {
            << "' in a kernel, expected ssk, scf.for, scf.if or arith and math "
               "on scalars";
   Value result;
-  if (failed(createElementwise(builder, op, operands,
-                               op.getResult(0).getType(), result)))
+  if (failed(createElementwise(builder, op, operands, op.getResult(0).getType(),
+                               result)))
     return failure();
   values.map(op.getResult(0), result);
   return success();
@@ -303,8 +301,8 @@ LogicalResult KernelLowering::lowerIf(scf::IfOp op) {
 void KernelLowering::lowerCall(ssk::CallOp op) {
   auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
   // struct ss_routine_table: two u32, then one pointer per routine.
-  Value slot = createGep(builder.getI8Type(), routines,
-                         8 + 8 * op.getRoutineIndex());
+  Value slot =
+      createGep(builder.getI8Type(), routines, 8 + 8 * op.getRoutineIndex());
   SmallVector<Value> operands = {
       LLVM::LoadOp::create(builder, loc, pointer, slot)};
   SmallVector<Type> types;
@@ -322,11 +320,13 @@ void KernelLowering::lowerCall(ssk::CallOp op) {
 //===----------------------------------------------------------------------===//
 
 Value KernelLowering::createI64(int64_t value) {
-  return arith::ConstantIntOp::create(builder, loc, builder.getI64Type(), value);
+  return arith::ConstantIntOp::create(builder, loc, builder.getI64Type(),
+                                      value);
 }
 
 Value KernelLowering::createI32(int32_t value) {
-  return arith::ConstantIntOp::create(builder, loc, builder.getI32Type(), value);
+  return arith::ConstantIntOp::create(builder, loc, builder.getI32Type(),
+                                      value);
 }
 
 Value KernelLowering::createToI64(Value index) {

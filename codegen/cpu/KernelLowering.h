@@ -1,4 +1,5 @@
-//===- KernelLowering.h - one ssk kernel to vectors and pointers --*- C++ -*-===//
+//===- KernelLowering.h - one ssk kernel to vectors and pointers --*- C++
+//-*-===//
 //
 // A structured walk over a kernel: tiles become lists of SIMD vectors, memory
 // becomes pointers, scf keeps its structure. Private to codegen/cpu.

@@ -66,8 +66,8 @@ LogicalResult KernelLowering::lowerMapBody(ssk::MapOp op, Type partType,
   auto widen = [&](Value value) -> Value {
     if (!isa<VectorType>(partType) || isa<VectorType>(value.getType()))
       return value;
-    auto type = VectorType::get(cast<VectorType>(partType).getShape(),
-                                value.getType());
+    auto type =
+        VectorType::get(cast<VectorType>(partType).getShape(), value.getType());
     return createBroadcast(type, value);
   };
   for (Operation &inner : body.without_terminator()) {
@@ -142,9 +142,9 @@ Value KernelLowering::foldHalf(ssk::ReduceKind kind, Value vector) {
     low.push_back(i);
     high.push_back(i + half);
   }
-  return combine(
-      kind, vector::ShuffleOp::create(builder, loc, vector, vector, low),
-      vector::ShuffleOp::create(builder, loc, vector, vector, high));
+  return combine(kind,
+                 vector::ShuffleOp::create(builder, loc, vector, vector, low),
+                 vector::ShuffleOp::create(builder, loc, vector, vector, high));
 }
 
 /// The elements of the low or high halves of the segments of a vector pair;
@@ -213,9 +213,9 @@ KernelLowering::Parts KernelLowering::foldVectors(ssk::ReduceKind kind,
   return scalars;
 }
 
-KernelLowering::Parts
-KernelLowering::reduceLanes(const TileLayout &layout, ArrayRef<Value> parts,
-                            ssk::ReduceKind kind) {
+KernelLowering::Parts KernelLowering::reduceLanes(const TileLayout &layout,
+                                                  ArrayRef<Value> parts,
+                                                  ssk::ReduceKind kind) {
   Parts accumulators(layout.rows);
   for (size_t chunk = 0; chunk < layout.chunks.size(); ++chunk)
     for (int64_t row = 0; row < layout.rows; ++row) {
@@ -238,8 +238,8 @@ KernelLowering::Parts KernelLowering::reduceRows(const TileLayout &layout,
   Parts result(parts.take_front(layout.chunks.size()));
   for (int64_t row = 1; row < layout.rows; ++row)
     for (size_t chunk = 0; chunk < layout.chunks.size(); ++chunk)
-      result[chunk] = combine(kind, result[chunk],
-                              parts[layout.partIndex(row, chunk)]);
+      result[chunk] =
+          combine(kind, result[chunk], parts[layout.partIndex(row, chunk)]);
   return result;
 }
 
@@ -312,9 +312,8 @@ void KernelLowering::lowerAccumulate(ssk::AccumulateOp op) {
     for (size_t chunk = 0; chunk < layout.chunks.size(); ++chunk) {
       Value coefficient =
           createBroadcast(layout.getPartType(chunk), coefficients[row]);
-      accumulators[chunk] =
-          createFma(coefficient, rows[layout.partIndex(row, chunk)],
-                    accumulators[chunk]);
+      accumulators[chunk] = createFma(
+          coefficient, rows[layout.partIndex(row, chunk)], accumulators[chunk]);
     }
   bindTile(op.getResult(), std::move(accumulators));
 }

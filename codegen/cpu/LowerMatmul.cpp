@@ -131,16 +131,15 @@ void MatmulEmitter::packRows(Value column, ArrayRef<Chunk> chunks,
                              int64_t panelStride) {
   lowering.createLoop(k, 1, [&](Value index) {
     Value source = elementPointer(rhs, index, column);
-    Value target =
-        lowering.createGep(b.getF64Type(), panelScratch,
-                           lowering.createMul(index, panelStride));
+    Value target = lowering.createGep(b.getF64Type(), panelScratch,
+                                      lowering.createMul(index, panelStride));
     for (const Chunk &chunk : chunks) {
       Value loaded = lowering.createLoad(
           vectorOf(chunk.width, rhs.elementType),
           lowering.createGep(rhs.elementType, source, chunk.offset));
-      lowering.createStore(extend(loaded), lowering.createGep(b.getF64Type(),
-                                                              target,
-                                                              chunk.offset));
+      lowering.createStore(
+          extend(loaded),
+          lowering.createGep(b.getF64Type(), target, chunk.offset));
     }
   });
 }
@@ -159,7 +158,8 @@ SmallVector<Value> MatmulEmitter::transpose(SmallVector<Value> vectors) {
       }
       Value first = vectors[i], second = vectors[i + half];
       vectors[i] = vector::ShuffleOp::create(b, loc, first, second, low);
-      vectors[i + half] = vector::ShuffleOp::create(b, loc, first, second, high);
+      vectors[i + half] =
+          vector::ShuffleOp::create(b, loc, first, second, high);
     }
   return vectors;
 }
@@ -193,8 +193,8 @@ void MatmulEmitter::packTransposedTail(Value column, const Chunk &chunk,
     for (int64_t j = chunk.offset; j < chunk.offset + chunk.width; ++j) {
       Value source = elementPointer(rhs, lowering.createI64(i), column);
       Value loaded = lowering.createLoad(
-          rhs.elementType, lowering.createGep(rhs.elementType, source,
-                                              j * rhs.columnStride));
+          rhs.elementType,
+          lowering.createGep(rhs.elementType, source, j * rhs.columnStride));
       lowering.createStore(extend(loaded),
                            lowering.createGep(b.getF64Type(), panelScratch,
                                               i * panelStride + j));
@@ -225,8 +225,8 @@ void MatmulEmitter::storeBlock(ArrayRef<Value> sums, Value row, int64_t rows,
       if (!output.elementType.isF64())
         sum = arith::TruncFOp::create(
             b, loc, vectorOf(chunk.width, output.elementType), sum);
-      lowering.createStore(sum, lowering.createGep(output.elementType, target,
-                                                   chunk.offset));
+      lowering.createStore(
+          sum, lowering.createGep(output.elementType, target, chunk.offset));
     }
   }
 }
@@ -247,9 +247,9 @@ void MatmulEmitter::emitBlock(const Matrix &panel, Value row, int64_t rows,
     b.setInsertionPointToStart(loop.getBody());
     Value index = loop.getInductionVar();
     SmallVector<Value> sums(loop.getRegionIterArgs());
-    Value source = lowering.createGep(
-        b.getF64Type(), panel.pointer,
-        lowering.createMul(index, panel.rowStride));
+    Value source =
+        lowering.createGep(b.getF64Type(), panel.pointer,
+                           lowering.createMul(index, panel.rowStride));
     SmallVector<Value> right;
     for (const Chunk &chunk : chunks)
       right.push_back(lowering.createLoad(
@@ -258,8 +258,8 @@ void MatmulEmitter::emitBlock(const Matrix &panel, Value row, int64_t rows,
     Value left = elementPointer(lhs, row, index);
     for (int64_t i = 0; i < rows; ++i) {
       Value element = lowering.createLoad(
-          b.getF64Type(), lowering.createGep(b.getF64Type(), left,
-                                             i * lhs.rowStride));
+          b.getF64Type(),
+          lowering.createGep(b.getF64Type(), left, i * lhs.rowStride));
       for (size_t c = 0; c < chunks.size(); ++c) {
         Value &sum = sums[i * chunks.size() + c];
         sum = lowering.createFma(

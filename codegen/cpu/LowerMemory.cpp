@@ -23,11 +23,13 @@ void KernelLowering::lowerFill(ssk::FillOp op) {
   int64_t bulk = count - count % vectorWidth;
   auto wide = VectorType::get({vectorWidth}, element);
   createLoop(bulk, vectorWidth, [&](Value index) {
-    createStore(createBroadcast(wide, value), createGep(element, memory, index));
+    createStore(createBroadcast(wide, value),
+                createGep(element, memory, index));
   });
   for (const Chunk &chunk : splitIntoChunks(count - bulk, vectorWidth)) {
-    Type part = chunk.width == 1 ? element
-                                 : Type(VectorType::get({chunk.width}, element));
+    Type part = chunk.width == 1
+                    ? element
+                    : Type(VectorType::get({chunk.width}, element));
     createStore(createBroadcast(part, value),
                 createGep(element, memory, bulk + chunk.offset));
   }
@@ -93,8 +95,8 @@ Value KernelLowering::createInLimit(Value limit, int64_t index) {
 
 Value KernelLowering::createLimitMask(Value limit, const Chunk &chunk) {
   // Clamped to the chunk, the limit fits the vector's 32 bits.
-  Value rest = arith::SubIOp::create(builder, loc, limit,
-                                     createI64(chunk.offset));
+  Value rest =
+      arith::SubIOp::create(builder, loc, limit, createI64(chunk.offset));
   rest = arith::MaxSIOp::create(builder, loc, rest, createI64(0));
   rest = arith::MinSIOp::create(builder, loc, rest, createI64(chunk.width));
   rest = arith::TruncIOp::create(builder, loc, builder.getI32Type(), rest);
@@ -111,8 +113,8 @@ Value KernelLowering::createLimitMask(Value limit, const Chunk &chunk) {
 Value KernelLowering::selectOrZeros(Value condition, Value pointer,
                                     int64_t bytes) {
   zeroBytes = std::max<int64_t>(zeroBytes, llvm::alignTo(bytes, 64));
-  Value zeros = LLVM::AddressOfOp::create(builder, loc, pointer.getType(),
-                                          "ssk.zeros");
+  Value zeros =
+      LLVM::AddressOfOp::create(builder, loc, pointer.getType(), "ssk.zeros");
   return arith::SelectOp::create(builder, loc, condition, pointer, zeros);
 }
 
@@ -146,10 +148,11 @@ Value KernelLowering::loadColumn(const Access &access, const TileLayout &layout,
   int64_t bytes = access.elementType.getIntOrFloatBitWidth() / 8;
   SmallVector<Value> elements;
   for (int64_t lane = chunk.offset; lane < chunk.offset + chunk.width; ++lane) {
-    Value pointer = createGep(access.elementType, createRowPointer(access, lane),
-                              row);
+    Value pointer =
+        createGep(access.elementType, createRowPointer(access, lane), row);
     if (access.limit)
-      pointer = selectOrZeros(createInLimit(access.limit, lane), pointer, bytes);
+      pointer =
+          selectOrZeros(createInLimit(access.limit, lane), pointer, bytes);
     elements.push_back(createLoad(access.elementType, pointer));
   }
   if (elements.size() == 1)
@@ -179,16 +182,16 @@ void KernelLowering::lowerLoad(ssk::LoadOp op) {
       if (memoryRow != lastRow) {
         rowPointer = createRowPointer(access, memoryRow);
         if (access.limit && tile.getRank() == 2)
-          rowPointer = selectOrZeros(
-              createInLimit(access.limit, memoryRow), rowPointer,
-              tile.getShape()[1] *
-                  access.elementType.getIntOrFloatBitWidth() / 8);
+          rowPointer =
+              selectOrZeros(createInLimit(access.limit, memoryRow), rowPointer,
+                            tile.getShape()[1] *
+                                access.elementType.getIntOrFloatBitWidth() / 8);
         lastRow = memoryRow;
       }
       // Without lanes each part is an element of its row.
-      Value pointer = tile.hasLanes()
-                          ? rowPointer
-                          : createGep(access.elementType, rowPointer, at.back());
+      Value pointer = tile.hasLanes() ? rowPointer
+                                      : createGep(access.elementType,
+                                                  rowPointer, at.back());
       parts.push_back(loadPart(access, layout, row, chunk, pointer));
     }
   bindTile(op.getResult(), std::move(parts));
@@ -232,9 +235,10 @@ void KernelLowering::storeColumn(const Access &access, const TileLayout &layout,
     Value element = value;
     if (chunk.width > 1)
       element = vector::ExtractOp::create(builder, loc, value, i);
-    Value pointer = createGep(access.elementType, createRowPointer(access, lane),
-                              row);
-    Value condition = access.limit ? createInLimit(access.limit, lane) : Value();
+    Value pointer =
+        createGep(access.elementType, createRowPointer(access, lane), row);
+    Value condition =
+        access.limit ? createInLimit(access.limit, lane) : Value();
     createGuarded(builder, loc, condition,
                   [&] { createStore(element, pointer); });
   }

@@ -24,11 +24,10 @@ static Value createOrderKey(KernelLowering &lowering, Value x) {
   Value bits = arith::BitcastOp::create(b, loc, i32,
                                         arith::AddFOp::create(b, loc, x, zero));
   Value sign = arith::ShRSIOp::create(b, loc, bits, lowering.createI32(31));
-  Value flip = arith::AndIOp::create(b, loc, sign,
-                                     lowering.createI32(0x7fffffff));
+  Value flip =
+      arith::AndIOp::create(b, loc, sign, lowering.createI32(0x7fffffff));
   Value key = arith::XOrIOp::create(b, loc, bits, flip);
-  Value isNaN =
-      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, x, x);
+  Value isNaN = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, x, x);
   return arith::SelectOp::create(
       b, loc, isNaN, lowering.createI32(std::numeric_limits<int32_t>::max()),
       key);
@@ -46,8 +45,8 @@ struct SortedList {
 static void createEmpty(KernelLowering &lowering, const SortedList &list) {
   Type i32 = lowering.getBuilder().getI32Type();
   Value smallest = lowering.createI32(std::numeric_limits<int32_t>::min());
-  lowering.createStore(
-      lowering.createI32(std::numeric_limits<int32_t>::max()), list.keys);
+  lowering.createStore(lowering.createI32(std::numeric_limits<int32_t>::max()),
+                       list.keys);
   lowering.createLoop(list.length, 1, [&](Value slot) {
     Value next = lowering.createAdd(slot, lowering.createI64(1));
     lowering.createStore(smallest, lowering.createGep(i32, list.keys, next));
@@ -73,14 +72,14 @@ static void createInsertion(KernelLowering &lowering, const SortedList &list,
       [&](OpBuilder &, Location, ValueRange slot) {
         Value other = lowering.createLoad(
             i32, lowering.createGep(i32, list.keys, below(slot[0])));
-        Value smaller = arith::CmpIOp::create(
-            b, loc, arith::CmpIPredicate::slt, other, key);
+        Value smaller = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
+                                              other, key);
         scf::ConditionOp::create(b, loc, smaller, slot);
       },
       [&](OpBuilder &, Location, ValueRange slot) {
         Value above = below(slot[0]);
-        Value movedKey = lowering.createLoad(
-            i32, lowering.createGep(i32, list.keys, above));
+        Value movedKey =
+            lowering.createLoad(i32, lowering.createGep(i32, list.keys, above));
         lowering.createStore(movedKey,
                              lowering.createGep(i32, list.keys, slot[0]));
         Value movedIndex = lowering.createLoad(
@@ -107,8 +106,8 @@ void KernelLowering::lowerTopK(ssk::TopKOp op) {
   count = arith::MinSIOp::create(
       builder, loc, count,
       createI64(op.getValues().getType().getNumElements()));
-  auto loop = scf::ForOp::create(builder, loc, createI64(0), count,
-                                 createI64(1));
+  auto loop =
+      scf::ForOp::create(builder, loc, createI64(0), count, createI64(1));
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(loop.getBody());
   Value index = loop.getInductionVar();
@@ -116,8 +115,8 @@ void KernelLowering::lowerTopK(ssk::TopKOp op) {
                        createGep(builder.getF32Type(), weights, index));
   Value key = createOrderKey(*this, x);
   Value last = createLoad(i32, createGep(i32, list.keys, list.length));
-  Value enters = arith::CmpIOp::create(builder, loc,
-                                       arith::CmpIPredicate::sgt, key, last);
+  Value enters =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, key, last);
   auto insertion = scf::IfOp::create(builder, loc, enters,
                                      /*withElseRegion=*/false);
   builder.setInsertionPointToStart(&insertion.getThenRegion().front());

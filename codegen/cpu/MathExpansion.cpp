@@ -20,21 +20,51 @@ public:
       : builder(builder), loc(loc), floatType(x.getType()),
         intType(withElement(builder.getI32Type())) {}
 
-  Value number(float value) { return constant(floatType, builder.getF32FloatAttr(value)); }
-  Value integer(int32_t value) { return constant(intType, builder.getI32IntegerAttr(value)); }
-  Value add(Value a, Value b) { return arith::AddFOp::create(builder, loc, a, b); }
-  Value sub(Value a, Value b) { return arith::SubFOp::create(builder, loc, a, b); }
-  Value mul(Value a, Value b) { return arith::MulFOp::create(builder, loc, a, b); }
-  Value div(Value a, Value b) { return arith::DivFOp::create(builder, loc, a, b); }
-  Value fma(Value a, Value b, Value c) { return LLVM::FMulAddOp::create(builder, loc, a, b, c); }
-  Value addInt(Value a, Value b) { return arith::AddIOp::create(builder, loc, a, b); }
-  Value subInt(Value a, Value b) { return arith::SubIOp::create(builder, loc, a, b); }
-  Value andInt(Value a, Value b) { return arith::AndIOp::create(builder, loc, a, b); }
-  Value shiftLeft(Value a, int32_t bits) { return arith::ShLIOp::create(builder, loc, a, integer(bits)); }
-  Value shiftRight(Value a, int32_t bits) { return arith::ShRSIOp::create(builder, loc, a, integer(bits)); }
-  Value toBits(Value a) { return arith::BitcastOp::create(builder, loc, intType, a); }
-  Value fromBits(Value a) { return arith::BitcastOp::create(builder, loc, floatType, a); }
-  Value toFloat(Value a) { return arith::SIToFPOp::create(builder, loc, floatType, a); }
+  Value number(float value) {
+    return constant(floatType, builder.getF32FloatAttr(value));
+  }
+  Value integer(int32_t value) {
+    return constant(intType, builder.getI32IntegerAttr(value));
+  }
+  Value add(Value a, Value b) {
+    return arith::AddFOp::create(builder, loc, a, b);
+  }
+  Value sub(Value a, Value b) {
+    return arith::SubFOp::create(builder, loc, a, b);
+  }
+  Value mul(Value a, Value b) {
+    return arith::MulFOp::create(builder, loc, a, b);
+  }
+  Value div(Value a, Value b) {
+    return arith::DivFOp::create(builder, loc, a, b);
+  }
+  Value fma(Value a, Value b, Value c) {
+    return LLVM::FMulAddOp::create(builder, loc, a, b, c);
+  }
+  Value addInt(Value a, Value b) {
+    return arith::AddIOp::create(builder, loc, a, b);
+  }
+  Value subInt(Value a, Value b) {
+    return arith::SubIOp::create(builder, loc, a, b);
+  }
+  Value andInt(Value a, Value b) {
+    return arith::AndIOp::create(builder, loc, a, b);
+  }
+  Value shiftLeft(Value a, int32_t bits) {
+    return arith::ShLIOp::create(builder, loc, a, integer(bits));
+  }
+  Value shiftRight(Value a, int32_t bits) {
+    return arith::ShRSIOp::create(builder, loc, a, integer(bits));
+  }
+  Value toBits(Value a) {
+    return arith::BitcastOp::create(builder, loc, intType, a);
+  }
+  Value fromBits(Value a) {
+    return arith::BitcastOp::create(builder, loc, floatType, a);
+  }
+  Value toFloat(Value a) {
+    return arith::SIToFPOp::create(builder, loc, floatType, a);
+  }
   Value compare(arith::CmpFPredicate predicate, Value a, Value b) {
     return arith::CmpFOp::create(builder, loc, predicate, a, b);
   }
@@ -49,7 +79,9 @@ public:
     return sum;
   }
   /// 2^n for -127 < n < 128.
-  Value powerOfTwo(Value n) { return fromBits(shiftLeft(addInt(n, integer(127)), 23)); }
+  Value powerOfTwo(Value n) {
+    return fromBits(shiftLeft(addInt(n, integer(127)), 23));
+  }
 
   Type withElement(Type element) {
     if (auto vector = dyn_cast<VectorType>(floatType))
@@ -91,13 +123,12 @@ Value sinkstate::cpu::createExp(OpBuilder &builder, Location loc, Value x) {
   // ln 2 in two parts; products of n and the first are exact.
   Value r = e.fma(nf, e.number(-0.693359375f), x);
   r = e.fma(nf, e.number(2.12194440e-4f), r);
-  Value p = e.polynomial(r, {1.9875691500e-4f, 1.3981999507e-3f,
-                             8.3334519073e-3f, 4.1665795894e-2f,
-                             1.6666665459e-1f, 5.0000001201e-1f});
+  Value p =
+      e.polynomial(r, {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f,
+                       4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f});
   Value y = e.add(e.fma(p, e.mul(r, r), r), e.number(1.0f));
   Value half = e.shiftRight(n, 1);
-  return e.mul(e.mul(y, e.powerOfTwo(half)),
-               e.powerOfTwo(e.subInt(n, half)));
+  return e.mul(e.mul(y, e.powerOfTwo(half)), e.powerOfTwo(e.subInt(n, half)));
 }
 
 /// x = 2^k m with m in [sqrt(1/2), sqrt(2)); ln m by the series in
@@ -110,8 +141,8 @@ Value sinkstate::cpu::createLog(OpBuilder &builder, Location loc, Value x) {
   Value bits = e.addInt(e.toBits(normal), e.integer(0x3f800000 - 0x3f3504f3));
   Value k = e.subInt(e.shiftRight(bits, 23), e.integer(127));
   k = e.select(tiny, e.subInt(k, e.integer(23)), k);
-  Value m = e.fromBits(e.addInt(e.andInt(bits, e.integer(0x007fffff)),
-                                e.integer(0x3f3504f3)));
+  Value m = e.fromBits(
+      e.addInt(e.andInt(bits, e.integer(0x007fffff)), e.integer(0x3f3504f3)));
   Value f = e.sub(m, e.number(1.0f));
   Value s = e.div(f, e.add(f, e.number(2.0f)));
   Value z = e.mul(s, s);
@@ -177,8 +208,8 @@ static bool isInstruction(Operation &op) {
   if (op.getName().getDialectNamespace() == "arith")
     return true;
   return isa<math::SqrtOp, math::AbsFOp, math::AbsIOp, math::FloorOp,
-             math::CeilOp, math::TruncOp, math::RoundEvenOp,
-             math::CopySignOp>(op);
+             math::CeilOp, math::TruncOp, math::RoundEvenOp, math::CopySignOp>(
+      op);
 }
 
 /// The f32 expansion of an operation of math; null if it has none.

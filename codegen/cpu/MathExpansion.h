@@ -1,4 +1,5 @@
-//===- MathExpansion.h - arith and math without a C library -------*- C++ -*-===//
+//===- MathExpansion.h - arith and math without a C library -------*- C++
+//-*-===//
 #ifndef SINKSTATE_CODEGEN_CPU_MATHEXPANSION_H
 #define SINKSTATE_CODEGEN_CPU_MATHEXPANSION_H
 

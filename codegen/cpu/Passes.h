@@ -1,4 +1,5 @@
-//===- Passes.h - lowering of kernels to the CPU ------------------*- C++ -*-===//
+//===- Passes.h - lowering of kernels to the CPU ------------------*- C++
+//-*-===//
 #ifndef SINKSTATE_CODEGEN_CPU_PASSES_H
 #define SINKSTATE_CODEGEN_CPU_PASSES_H
 

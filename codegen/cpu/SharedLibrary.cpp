@@ -72,8 +72,8 @@ static llvm::Error link(StringRef linker, StringRef object, StringRef output) {
     return llvm::Error::success();
   if (auto text = llvm::MemoryBuffer::getFile(log))
     message += (*text)->getBuffer().split('\n').first.str();
-  return makeError("'" + linker + "' failed to link '" + output + "': " +
-                   message);
+  return makeError("'" + linker + "' failed to link '" + output +
+                   "': " + message);
 }
 
 llvm::Error sinkstate::cpu::emitSharedLibrary(mlir::ModuleOp module,

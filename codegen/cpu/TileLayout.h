@@ -1,4 +1,5 @@
-//===- TileLayout.h - how a tile is spread over SIMD vectors ------*- C++ -*-===//
+//===- TileLayout.h - how a tile is spread over SIMD vectors ------*- C++
+//-*-===//
 #ifndef SINKSTATE_CODEGEN_CPU_TILELAYOUT_H
 #define SINKSTATE_CODEGEN_CPU_TILELAYOUT_H
 

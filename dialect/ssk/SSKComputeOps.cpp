@@ -86,9 +86,9 @@ static LogicalResult verifyMapInput(MapOp op, unsigned index) {
 
 LogicalResult MapOp::verify() {
   if (getDims().size() != getInputs().size())
-    return emitOpError("has ") << getInputs().size() << " operands and "
-                               << getDims().size()
-                               << " lists in dims, expected one for each";
+    return emitOpError("has ")
+           << getInputs().size() << " operands and " << getDims().size()
+           << " lists in dims, expected one for each";
   for (unsigned index = 0; index < getInputs().size(); ++index)
     if (failed(verifyMapInput(*this, index)))
       return failure();
@@ -109,7 +109,8 @@ LogicalResult MapOp::verifyRegions() {
              << cast<TileType>(input.getType()).getElementType();
   auto yield = block.empty() ? YieldOp() : dyn_cast<YieldOp>(block.back());
   if (!yield)
-    return emitOpError("has a body without 'ssk.yield', expected it at the end");
+    return emitOpError(
+        "has a body without 'ssk.yield', expected it at the end");
   if (yield.getValue().getType() != getResult().getType().getElementType())
     return emitOpError("yields ")
            << yield.getValue().getType() << ", expected the result's element "
@@ -143,7 +144,8 @@ LogicalResult ReduceOp::verify() {
   Type element = input.getElementType();
   if (element.isF16() || element.isBF16())
     return emitOpError("reduces ")
-           << element << ", expected f32, f64, i32 or i64: convert with ssk.map";
+           << element
+           << ", expected f32, f64, i32 or i64: convert with ssk.map";
   Type expected = input.dropAxis(axis);
   if (getResult().getType() != expected)
     return emitOpError("has result ")
@@ -201,7 +203,9 @@ LogicalResult AccumulateOp::verify() {
 void MatmulOp::build(OpBuilder &builder, OperationState &state, Value lhs,
                      Value rhs, Value output, bool transposeA,
                      bool transposeB) {
-  auto flag = [&](bool set) { return set ? builder.getUnitAttr() : UnitAttr(); };
+  auto flag = [&](bool set) {
+    return set ? builder.getUnitAttr() : UnitAttr();
+  };
   build(builder, state, lhs, rhs, output, flag(transposeA), flag(transposeB));
 }
 

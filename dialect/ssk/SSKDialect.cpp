@@ -17,7 +17,8 @@ void SSKDialect::initialize() {
 /// Binding names become parameter names of generated C.
 static bool isIdentifier(StringRef name) {
   return !name.empty() && (llvm::isAlpha(name[0]) || name[0] == '_') &&
-         llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; });
+         llvm::all_of(name,
+                      [](char c) { return llvm::isAlnum(c) || c == '_'; });
 }
 
 LogicalResult SSKDialect::verifyRegionArgAttribute(Operation *op,
@@ -41,14 +42,16 @@ LogicalResult SSKDialect::verifyRegionArgAttribute(Operation *op,
   }
   if (attribute.getName() == kDivisibleByAttr) {
     auto divisor = dyn_cast<IntegerAttr>(attribute.getValue());
-    if (!divisor || !divisor.getType().isSignlessInteger(64) || divisor.getInt() < 1)
+    if (!divisor || !divisor.getType().isSignlessInteger(64) ||
+        divisor.getInt() < 1)
       return op->emitOpError("argument ")
              << argIndex << ": 'ssk.divisible_by' is " << attribute.getValue()
              << ", expected a positive number of type i64";
     return success();
   }
   return op->emitOpError("argument ")
-         << argIndex << ": unknown attribute '" << attribute.getName().getValue()
+         << argIndex << ": unknown attribute '"
+         << attribute.getName().getValue()
          << "', expected 'ssk.name', 'ssk.may_alias' or 'ssk.divisible_by'";
 }
 

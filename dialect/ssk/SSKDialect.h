@@ -1,4 +1,5 @@
-//===- SSKDialect.h - the kernel dialect --------------------------*- C++ -*-===//
+//===- SSKDialect.h - the kernel dialect --------------------------*- C++
+//-*-===//
 //
 // One program on register tiles; see SSKDialect.td and docs/interfaces.md.
 //

@@ -68,8 +68,9 @@ LogicalResult KernelOp::verify() {
     StringRef name = getArgumentName(index);
     if (name.empty())
       return emitOpError("argument ")
-             << index << " has no 'ssk.name', expected one: the runtime binds "
-                         "arguments by name";
+             << index
+             << " has no 'ssk.name', expected one: the runtime binds "
+                "arguments by name";
     if (!names.insert(name).second)
       return emitOpError("argument ")
              << index << " has the name '" << name
@@ -78,7 +79,8 @@ LogicalResult KernelOp::verify() {
       return emitOpError("argument ")
              << index << " has 'ssk.may_alias' and type " << type
              << ", expected !ssk.global";
-    if (getArgAttr(index, SSKDialect::kDivisibleByAttr) && !isa<IntegerType>(type))
+    if (getArgAttr(index, SSKDialect::kDivisibleByAttr) &&
+        !isa<IntegerType>(type))
       return emitOpError("argument ")
              << index << " has 'ssk.divisible_by' and type " << type
              << ", expected i32 or i64";
@@ -183,8 +185,9 @@ LogicalResult CallOp::verify() {
         !llvm::is_contained(getReads(), int64_t(number)) &&
         !llvm::is_contained(getWrites(), int64_t(number)))
       return emitOpError("argument ")
-             << number << " is scratch and in neither reads nor writes, "
-                          "expected its effect to be declared";
+             << number
+             << " is scratch and in neither reads nor writes, "
+                "expected its effect to be declared";
   return success();
 }
 

@@ -81,7 +81,9 @@ void LoadOp::build(OpBuilder &builder, OperationState &state, Type result,
   build(builder, state, result, memory, indices, stride, limit, IntegerAttr());
 }
 
-LogicalResult LoadOp::verify() { return verifyAccess(*this, getResult().getType()); }
+LogicalResult LoadOp::verify() {
+  return verifyAccess(*this, getResult().getType());
+}
 
 LogicalResult LoadOp::canonicalize(LoadOp op, PatternRewriter &rewriter) {
   return dropLimit(op, op.getResult().getType(), rewriter);
@@ -93,7 +95,9 @@ void StoreOp::build(OpBuilder &builder, OperationState &state, Value value,
   build(builder, state, value, memory, indices, stride, limit, IntegerAttr());
 }
 
-LogicalResult StoreOp::verify() { return verifyAccess(*this, getValue().getType()); }
+LogicalResult StoreOp::verify() {
+  return verifyAccess(*this, getValue().getType());
+}
 
 LogicalResult StoreOp::canonicalize(StoreOp op, PatternRewriter &rewriter) {
   return dropLimit(op, op.getValue().getType(), rewriter);

@@ -45,8 +45,8 @@ static LogicalResult verifyShape(function_ref<InFlightDiagnostic()> error,
     return error() << "has " << shape.size() << " dimensions, expected 1 or 2";
   for (int64_t extent : shape)
     if (extent < 1 || extent > kMaxExtent)
-      return error() << "has a dimension of " << extent
-                     << ", expected 1 to " << kMaxExtent;
+      return error() << "has a dimension of " << extent << ", expected 1 to "
+                     << kMaxExtent;
   return success();
 }
 
@@ -57,7 +57,8 @@ static int64_t countElements(ArrayRef<int64_t> shape) {
   return count;
 }
 
-static void printShape(AsmPrinter &printer, ArrayRef<int64_t> shape, Type type) {
+static void printShape(AsmPrinter &printer, ArrayRef<int64_t> shape,
+                       Type type) {
   for (int64_t extent : shape)
     printer << extent << 'x';
   printer << type;
@@ -101,9 +102,8 @@ LogicalResult TileType::verify(function_ref<InFlightDiagnostic()> error,
   if (failed(verifyShape(error, shape)))
     return failure();
   if (lanes < -1 || lanes >= int64_t(shape.size()))
-    return error() << "lanes is " << lanes
-                   << ", expected one of the tile's " << shape.size()
-                   << " dimensions";
+    return error() << "lanes is " << lanes << ", expected one of the tile's "
+                   << shape.size() << " dimensions";
   return verifyElementType(error, elementType);
 }
 
@@ -133,8 +133,8 @@ Type TileType::parse(AsmParser &parser) {
     if (parser.parseInteger(lanes))
       return Type();
     if (lanes < 0) {
-      parser.emitError(lanesLoc) << "lanes is " << lanes
-                                 << ", expected a dimension of the tile";
+      parser.emitError(lanesLoc)
+          << "lanes is " << lanes << ", expected a dimension of the tile";
       return Type();
     }
   }

@@ -146,7 +146,8 @@ public:
     EXPECT_EQ(ss_engine_create(package, &options, &engine), SS_OK)
         << ss_last_error();
     if (engine)
-      EXPECT_EQ(ss_slot_alloc(engine, &slot, nullptr), SS_OK) << ss_last_error();
+      EXPECT_EQ(ss_slot_alloc(engine, &slot, nullptr), SS_OK)
+          << ss_last_error();
   }
   ~Decoder() { ss_engine_destroy(engine); }
 
@@ -195,7 +196,8 @@ std::string readFile(const std::filesystem::path &path) {
 }
 
 /// Every file under a folder with its contents.
-std::map<std::string, std::string> readFolder(const std::filesystem::path &path) {
+std::map<std::string, std::string>
+readFolder(const std::filesystem::path &path) {
   std::map<std::string, std::string> files;
   for (const auto &entry : std::filesystem::recursive_directory_iterator(path))
     if (entry.is_regular_file())
@@ -221,7 +223,8 @@ protected:
 
 TEST_F(CompilerTest, CompiledInMemoryDecodesLikeTheRecurrence) {
   ss_compiled_model *model = nullptr;
-  ASSERT_EQ(ss_compile_graph(kGraph, strlen(kGraph), "small.mlir", &model), SS_OK)
+  ASSERT_EQ(ss_compile_graph(kGraph, strlen(kGraph), "small.mlir", &model),
+            SS_OK)
       << ss_compiler_last_error();
   ss_package *package = nullptr;
   ASSERT_EQ(ss_compiled_package(model, &package), SS_OK)
@@ -235,7 +238,8 @@ TEST_F(CompilerTest, CompiledInMemoryDecodesLikeTheRecurrence) {
     for (int token = 0; token < kTokens; ++token) {
       std::vector<float> y = decoder.step(token);
       for (int layer = 0; layer < kLayers; ++layer) {
-        std::vector<double> expected = layers[layer].step(drawToken(layer, token));
+        std::vector<double> expected =
+            layers[layer].step(drawToken(layer, token));
         for (int i = 0; i < kHeads * kDv; ++i)
           EXPECT_NEAR(y[layer * kHeads * kDv + i], expected[i],
                       1e-5 * std::max(1.0, layers[layer].getNorm(i / kDv)))
@@ -267,7 +271,8 @@ TEST_F(CompilerTest, FolderHoldsTheSameModelAndTheSameBytesEachTime) {
   for (const char *name : {"manifest.json", "cpu/x86-64-v2.so",
                            "cpu/x86-64-v3.so", "cpu/x86-64-v4.so"})
     EXPECT_TRUE(files.count(name)) << name;
-  size_t entries = std::distance(std::filesystem::directory_iterator(folder), {});
+  size_t entries =
+      std::distance(std::filesystem::directory_iterator(folder), {});
   EXPECT_EQ(entries, 2u) << "nothing temporary is left";
 
   ss_package *package = nullptr;
@@ -282,7 +287,8 @@ TEST_F(CompilerTest, FolderHoldsTheSameModelAndTheSameBytesEachTime) {
     for (int token = 0; token < kTokens; ++token) {
       std::vector<float> y = decoder.step(token);
       for (int layer = 0; layer < kLayers; ++layer) {
-        std::vector<double> expected = layers[layer].step(drawToken(layer, token));
+        std::vector<double> expected =
+            layers[layer].step(drawToken(layer, token));
         for (int i = 0; i < kHeads * kDv; ++i)
           EXPECT_NEAR(y[layer * kHeads * kDv + i], expected[i],
                       1e-5 * std::max(1.0, layers[layer].getNorm(i / kDv)));

@@ -19,7 +19,8 @@ TEST_P(ComputeTest, MapBroadcastsAlongEitherDimension) {
   for (std::string lanes : {"1", "0"}) {
     std::string rowLanes = lanes == "1" ? ", lanes = 0" : "";
     std::string columnLanes = lanes == "0" ? ", lanes = 0" : "";
-    std::string text = substitute(R"(
+    std::string text =
+        substitute(R"(
       ssk.kernel @f(%a: !ssk.global<f32> {ssk.name = "a"}, %r: !ssk.global<f32> {ssk.name = "r"},
                     %c: !ssk.global<f32> {ssk.name = "c"}, %o: !ssk.global<f32> {ssk.name = "o"},
                     %scale: f32 {ssk.name = "scale"}) {
@@ -42,7 +43,8 @@ TEST_P(ComputeTest, MapBroadcastsAlongEitherDimension) {
         }
         ssk.store %t, %o[%c0] : !ssk.tile<5x21xf32, lanes = ${L}>, !ssk.global<f32>
         ssk.return
-      })", {{"L", lanes}, {"R", rowLanes}, {"C", columnLanes}});
+      })",
+                   {{"L", lanes}, {"R", rowLanes}, {"C", columnLanes}});
     Kernels kernels(text, GetParam());
     auto a = randomVector<float>(105, 1), r = randomVector<float>(21, 2),
          c = randomVector<float>(5, 3);
@@ -149,12 +151,17 @@ std::string reduceKernel(const std::string &name, const std::string &tile,
       ssk.store %r, %o[%c0] : ${R}, !ssk.global<f32>
       ssk.return
     })",
-                    {{"N", name}, {"T", tile}, {"A", number(axis)}, {"K", kind},
+                    {{"N", name},
+                     {"T", tile},
+                     {"A", number(axis)},
+                     {"K", kind},
                      {"R", result}});
 }
 
 double reduceReference(const std::string &kind, double a, double b) {
-  return kind == "add" ? a + b : kind == "max" ? std::fmax(a, b) : std::fmin(a, b);
+  return kind == "add"   ? a + b
+         : kind == "max" ? std::fmax(a, b)
+                         : std::fmin(a, b);
 }
 
 struct Reduction {
@@ -252,7 +259,8 @@ TEST_P(ComputeTest, DotsRowsWithAVector) {
           %e = ssk.dot %u, %k : !ssk.tile<${N}xf32, lanes = 0>, !ssk.tile<${N}xf32, lanes = 0> -> f32
           ssk.write %e, %o[%r] : !ssk.global<f32>
           ssk.return
-        })", {{"R", number(rows)}, {"N", number(n)}});
+        })",
+                                    {{"R", number(rows)}, {"N", number(n)}});
       Kernels kernels(text, GetParam());
       auto a = randomVector<float>(rows * n, n), b = randomVector<float>(n, 7);
       std::vector<float> o(rows + 1);
@@ -283,10 +291,11 @@ TEST_P(ComputeTest, AccumulatesWeightedRows) {
           %d = ssk.accumulate %s, %k, %t : !ssk.tile<${N}xf32, lanes = 0>, !ssk.tile<${R}xf32>, !ssk.tile<${R}x${N}xf32, lanes = 1>
           ssk.store %d, %y[%c0] : !ssk.tile<${N}xf32, lanes = 0>, !ssk.global<f32>
           ssk.return
-        })", {{"R", number(rows)}, {"N", number(n)}});
+        })",
+                                    {{"R", number(rows)}, {"N", number(n)}});
       Kernels kernels(text, GetParam());
-      auto a = randomVector<float>(rows * n, n), w = randomVector<float>(rows, 7),
-           y = randomVector<float>(n, 8);
+      auto a = randomVector<float>(rows * n, n),
+           w = randomVector<float>(rows, 7), y = randomVector<float>(n, 8);
       std::vector<double> expected(y.begin(), y.end());
       for (int i = 0; i < rows * n; ++i)
         expected[i % n] += double(w[i / n]) * a[i];

@@ -92,7 +92,8 @@ int32_t testOrthogonalize(int32_t m, double *gram, double *t) {
   return 40 + m;
 }
 
-int32_t testCoreSvd(int32_t m, double *c, double *xt, double *sigma, double *yt) {
+int32_t testCoreSvd(int32_t m, double *c, double *xt, double *sigma,
+                    double *yt) {
   for (int i = 0; i < m; ++i)
     sigma[i] = c[i * m + i];
   xt[0] = 5;

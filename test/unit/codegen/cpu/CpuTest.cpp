@@ -41,8 +41,8 @@ std::vector<Target> sinkstate::test::getTargets() {
 
 std::string
 sinkstate::test::getTargetName(const testing::TestParamInfo<Target> &info) {
-  std::string name = info.param.isa + "_" +
-                     std::to_string(info.param.vectorWidth);
+  std::string name =
+      info.param.isa + "_" + std::to_string(info.param.vectorWidth);
   for (char &c : name)
     if (c == '-')
       c = '_';
@@ -56,8 +56,8 @@ Kernels::Kernels(const std::string &text, const Target &target)
     ADD_FAILURE() << "does not parse:\n" << text;
     return;
   }
-  auto jit = cpu::CpuJit::compile(*source.module,
-                                  {target.isa, target.vectorWidth});
+  auto jit =
+      cpu::CpuJit::compile(*source.module, {target.isa, target.vectorWidth});
   if (!jit)
     ADD_FAILURE() << llvm::toString(jit.takeError());
   else
@@ -93,8 +93,8 @@ std::string sinkstate::test::writeLibrary(const std::string &text,
   Source source(text);
   if (!source.module)
     return "does not parse";
-  llvm::Error error = cpu::emitSharedLibrary(
-      *source.module, cpu::CpuTarget::level(isa), path);
+  llvm::Error error =
+      cpu::emitSharedLibrary(*source.module, cpu::CpuTarget::level(isa), path);
   return llvm::toString(std::move(error));
 }
 

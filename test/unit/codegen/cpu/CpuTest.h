@@ -1,4 +1,5 @@
-//===- CpuTest.h - kernels from text, compiled and run ------------*- C++ -*-===//
+//===- CpuTest.h - kernels from text, compiled and run ------------*- C++
+//-*-===//
 #ifndef SINKSTATE_TEST_UNIT_CODEGEN_CPU_CPUTEST_H
 #define SINKSTATE_TEST_UNIT_CODEGEN_CPU_CPUTEST_H
 

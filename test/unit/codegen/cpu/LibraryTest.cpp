@@ -108,7 +108,8 @@ TEST_F(LibraryTest, SameInputSameBytes) {
 TEST_F(LibraryTest, ErrorsSayWhatIsWrong) {
   std::string error = writeLibrary(kText, "x86-64-v9", folder / "a.so");
   EXPECT_NE(error.find("'x86-64-v9' is unknown, expected host"),
-            std::string::npos) << error;
+            std::string::npos)
+      << error;
   error = writeLibrary(kText, "x86-64-v3", folder / "missing" / "a.so");
   EXPECT_NE(error.find("failed to link"), std::string::npos) << error;
   EXPECT_NE(error.find("cannot open output file"), std::string::npos) << error;
@@ -120,7 +121,8 @@ TEST_F(LibraryTest, ErrorsSayWhatIsWrong) {
       %y = arith.truncf %x : f32 to f16
       ssk.write %y, %b[%c0] : !ssk.global<f16>
       ssk.return
-    })", "x86-64-v2", folder / "a.so");
+    })",
+                       "x86-64-v2", folder / "a.so");
   EXPECT_NE(error.find("expected no library call"), std::string::npos) << error;
 }
 

@@ -37,7 +37,8 @@ std::string mathKernel(const std::string &body) {
       ${BODY}
       ssk.write %y, %s[%c0] : !ssk.global<f32>
       ssk.return
-    })", {{"BODY", body}});
+    })",
+                    {{"BODY", body}});
 }
 
 /// Distance in units of the last place of the f32 nearest to `expected`.
@@ -87,10 +88,12 @@ std::vector<float> range(double low, double high, int count) {
 TEST_P(MathTest, Exp) {
   auto exp = [](double x) { return std::exp(x); };
   check(GetParam(), "%y = math.exp %x : f32", range(-87, 0, 65536), exp, 2.0);
-  check(GetParam(), "%y = math.exp %x : f32", range(-1e-3, 1e-3, 4096), exp, 1.0);
+  check(GetParam(), "%y = math.exp %x : f32", range(-1e-3, 1e-3, 4096), exp,
+        1.0);
   check(GetParam(), "%y = math.exp %x : f32", range(0, 88.7, 16384), exp, 2.0);
   // Results below the normal range, overflow and what is not finite.
-  check(GetParam(), "%y = math.exp %x : f32", range(-104.5, -87, 16384), exp, 2.0);
+  check(GetParam(), "%y = math.exp %x : f32", range(-104.5, -87, 16384), exp,
+        2.0);
   check(GetParam(), "%y = math.exp %x : f32",
         {0.0f, -0.0f, kInf, -kInf, kNaN, -kNaN, 1e30f, -1e30f, 88.8f, 200.0f,
          -150.0f, std::numeric_limits<float>::denorm_min()},
@@ -100,7 +103,8 @@ TEST_P(MathTest, Exp) {
 TEST_P(MathTest, Log) {
   auto log = [](double x) { return std::log(x); };
   check(GetParam(), "%y = math.log %x : f32", range(0.3, 3, 65536), log, 2.0);
-  check(GetParam(), "%y = math.log %x : f32", range(1e-30, 1e30, 4096), log, 2.0);
+  check(GetParam(), "%y = math.log %x : f32", range(1e-30, 1e30, 4096), log,
+        2.0);
   std::vector<float> powers;
   for (int e = -149; e < 128; ++e)
     for (double m : {1.0, 1.2, 1.41, 1.42, 1.99})
@@ -112,7 +116,8 @@ TEST_P(MathTest, Log) {
 
 TEST_P(MathTest, Log1p) {
   auto log1p = [](double x) { return std::log1p(x); };
-  check(GetParam(), "%y = math.log1p %x : f32", range(-0.99, 3, 65536), log1p, 3.0);
+  check(GetParam(), "%y = math.log1p %x : f32", range(-0.99, 3, 65536), log1p,
+        3.0);
   std::vector<float> powers;
   for (int e = -149; e < 128; ++e)
     for (double m : {1.0, 1.3, 1.7, -1.0, -1.3})
@@ -141,17 +146,21 @@ TEST_P(MathTest, Softplus) {
 }
 
 TEST_P(MathTest, SquareRoots) {
-  check(GetParam(), "%y = math.sqrt %x : f32", range(0, 100, 8192),
-        [](double x) { return std::sqrt(x); }, 0.5);
-  check(GetParam(), "%y = math.rsqrt %x : f32", range(1e-3, 100, 8192),
-        [](double x) { return 1 / std::sqrt(x); }, 1.5);
-  check(GetParam(), "%y = math.sqrt %x : f32", {-1.0f, kNaN, kInf, 0.0f},
-        [](double x) { return std::sqrt(x); }, 0.0);
+  check(
+      GetParam(), "%y = math.sqrt %x : f32", range(0, 100, 8192),
+      [](double x) { return std::sqrt(x); }, 0.5);
+  check(
+      GetParam(), "%y = math.rsqrt %x : f32", range(1e-3, 100, 8192),
+      [](double x) { return 1 / std::sqrt(x); }, 1.5);
+  check(
+      GetParam(), "%y = math.sqrt %x : f32", {-1.0f, kNaN, kInf, 0.0f},
+      [](double x) { return std::sqrt(x); }, 0.0);
 }
 
 TEST_P(MathTest, FusedMultiplyAdd) {
-  check(GetParam(), "%y = math.fma %x, %x, %one : f32", range(-3, 3, 4096),
-        [](double x) { return x * x + 1; }, 1.0);
+  check(
+      GetParam(), "%y = math.fma %x, %x, %one : f32", range(-3, 3, 4096),
+      [](double x) { return x * x + 1; }, 1.0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, MathTest, testing::ValuesIn(getTargets()),

@@ -18,8 +18,9 @@ std::string shape(int rows, int columns, const std::string &element) {
 }
 
 /// Loads a and b into scratch, multiplies, and stores the product.
-std::string matmulKernel(const Shape &s, bool ta, bool tb, const std::string &ea,
-                         const std::string &eb, const std::string &ec) {
+std::string matmulKernel(const Shape &s, bool ta, bool tb,
+                         const std::string &ea, const std::string &eb,
+                         const std::string &ec) {
   std::string a = ta ? shape(s.k, s.m, ea) : shape(s.m, s.k, ea);
   std::string b = tb ? shape(s.n, s.k, eb) : shape(s.k, s.n, eb);
   std::string flags = ta && tb ? "{transpose_a, transpose_b}"
@@ -42,13 +43,19 @@ std::string matmulKernel(const Shape &s, bool ta, bool tb, const std::string &ea
       ssk.store %tc, %c[%c0] : !ssk.tile<${C}, lanes = 1>, !ssk.global<${EC}>
       ssk.return
     })",
-                    {{"A", a}, {"B", b}, {"C", shape(s.m, s.n, ec)}, {"EA", ea},
-                     {"EB", eb}, {"EC", ec}, {"F", flags}});
+                    {{"A", a},
+                     {"B", b},
+                     {"C", shape(s.m, s.n, ec)},
+                     {"EA", ea},
+                     {"EB", eb},
+                     {"EC", ec},
+                     {"F", flags}});
 }
 
 template <typename A, typename B, typename C>
 void check(const Target &target, const Shape &s, bool ta, bool tb,
-           const std::string &ea, const std::string &eb, const std::string &ec) {
+           const std::string &ea, const std::string &eb,
+           const std::string &ec) {
   Kernels kernels(matmulKernel(s, ta, tb, ea, eb, ec), target);
   auto a = randomVector<A>(s.m * s.k, 1);
   auto b = randomVector<B>(s.k * s.n, 2);
@@ -79,8 +86,10 @@ TEST_P(MatmulTest, AllTransposesAndTypes) {
       check<double, float, float>(t, {13, 21, 17}, ta, tb, "f64", "f32", "f32");
       check<float, double, float>(t, {5, 7, 3}, ta, tb, "f32", "f64", "f32");
     }
-  check<float, float, double>(t, {16, 16, 20}, false, true, "f32", "f32", "f64");
-  check<double, double, double>(t, {9, 16, 6}, true, false, "f64", "f64", "f64");
+  check<float, float, double>(t, {16, 16, 20}, false, true, "f32", "f32",
+                              "f64");
+  check<double, double, double>(t, {9, 16, 6}, true, false, "f64", "f64",
+                                "f64");
   check<float, float, float>(t, {1, 1, 1}, false, false, "f32", "f32", "f32");
 }
 

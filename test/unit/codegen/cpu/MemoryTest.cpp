@@ -67,12 +67,13 @@ TEST_P(MemoryTest, ExcludedElementsAreZeroAndUntouched) {
       %t = ssk.load %a[%c0] limit %n : !ssk.global<f32> -> ${T}
       ssk.store %t, %b[%c0] : ${T}, !ssk.global<f32>
       ssk.return
-    })", {{"T", "!ssk.tile<100xf32, lanes = 0>"}});
+    })",
+                                {{"T", "!ssk.tile<100xf32, lanes = 0>"}});
   Kernels kernels(text, GetParam());
   size_t page = 4096;
-  char *memory = static_cast<char *>(
-      mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE,
-           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  char *memory =
+      static_cast<char *>(mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(memory, MAP_FAILED);
   ASSERT_EQ(mprotect(memory + page, page, PROT_NONE), 0);
   for (int64_t limit : {0, 1, 5, 37}) {
@@ -89,8 +90,8 @@ TEST_P(MemoryTest, ExcludedElementsAreZeroAndUntouched) {
 
 TEST_P(MemoryTest, CopiesTwoDimensionsWithStrideAndLimit) {
   for (std::string lanes : {", lanes = 1", ", lanes = 0", ""})
-    for (auto [rows, columns] : {std::pair<int64_t, int64_t>{3, 20},
-                                 {20, 3}, {1, 35}}) {
+    for (auto [rows, columns] :
+         {std::pair<int64_t, int64_t>{3, 20}, {20, 3}, {1, 35}}) {
       std::string type = "!ssk.tile<" + number(rows) + "x" + number(columns) +
                          "xf32" + lanes + ">";
       Kernels kernels(copyKernel(type, "stride %s limit %n"), GetParam());
@@ -98,7 +99,8 @@ TEST_P(MemoryTest, CopiesTwoDimensionsWithStrideAndLimit) {
       std::vector<float> a = randomVector<float>(2 + rows * stride, 9);
       for (int64_t limit : {int64_t(0), int64_t(1), rows - 1, rows, rows + 1}) {
         std::vector<float> b(a.size(), 7.0f);
-        kernels.run("copy", 0, 1, a.data(), b.data(), int64_t(2), stride, limit);
+        kernels.run("copy", 0, 1, a.data(), b.data(), int64_t(2), stride,
+                    limit);
         for (int64_t i = 0; i < int64_t(a.size()); ++i) {
           int64_t row = (i - 2) / stride, column = (i - 2) % stride;
           bool inside = i >= 2 && row < rows && row < limit && column < columns;
@@ -118,7 +120,8 @@ TEST_P(MemoryTest, ExcludedRowsAreZero) {
       %t = ssk.load %a[%c0] limit %n : !ssk.global<f32> -> ${T}
       ssk.store %t, %b[%c0] : ${T}, !ssk.global<f32>
       ssk.return
-    })", {{"T", "!ssk.tile<4x20xf32, lanes = 1>"}});
+    })",
+                                {{"T", "!ssk.tile<4x20xf32, lanes = 1>"}});
   Kernels kernels(text, GetParam());
   std::vector<float> a = randomVector<float>(80, 3);
   for (int64_t limit : {0, 2, 4}) {

@@ -29,10 +29,12 @@ std::string topKKernel(int n, int a) {
       %u = ssk.load %x[%c0] : !ssk.shared<${A}xi32> -> !ssk.tile<${A}xi32, lanes = 0>
       ssk.store %u, %i[%c0] : !ssk.tile<${A}xi32, lanes = 0>, !ssk.global<i32>
       ssk.return
-    })", {{"N", number(n)}, {"A", number(a)}});
+    })",
+                    {{"N", number(n)}, {"A", number(a)}});
 }
 
-std::vector<int32_t> reference(const std::vector<float> &w, int64_t count, int a) {
+std::vector<int32_t> reference(const std::vector<float> &w, int64_t count,
+                               int a) {
   std::vector<int32_t> order(std::clamp<int64_t>(count, 0, w.size()));
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](int32_t i, int32_t j) {
@@ -56,8 +58,9 @@ void check(const Target &target, const std::vector<float> &w, int a,
 }
 
 TEST_P(TopKTest, TiesNaNInfinitiesAndZeros) {
-  check(GetParam(), {1, 3, 3, -kInf, kNaN, 0.0f, -0.0f, 0.0f, kInf, -1, kNaN, 3},
-        12, {12, 8, 5, 1, 0, -4, 100});
+  check(GetParam(),
+        {1, 3, 3, -kInf, kNaN, 0.0f, -0.0f, 0.0f, kInf, -1, kNaN, 3}, 12,
+        {12, 8, 5, 1, 0, -4, 100});
 }
 
 TEST_P(TopKTest, SelectsFewOfMany) {
