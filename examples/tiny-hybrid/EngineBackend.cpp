@@ -55,10 +55,17 @@ EngineBackend::create(const ss_package *package, ss_engine_options options,
       return lastError("slot of request " + std::to_string(request));
     backend->slotOfRequest.push_back(slot);
   }
+  if (options.device == SS_DEVICE_CUDA) {
+    backend->staging =
+        std::make_unique<DeviceStaging>(backend->handle, batch);
+    if (Status status = backend->staging->setSlots(backend->slotOfRequest))
+      return std::move(*status);
+  }
   return backend;
 }
 
 EngineBackend::~EngineBackend() {
+  staging.reset(); // its memory is the engine's
   if (handle)
     ss_engine_destroy(handle);
 }
@@ -104,16 +111,25 @@ Status EngineBackend::decodeLayer(int layer, const StateInput &input,
   args.a_log = input.aLog;
   args.dt_bias = input.dtBias;
   args.y = y;
+  const ss_layer_info &info = infos[engineLayerOf[layer]];
+  if (staging)
+    if (Status status = staging->copyIn(info, args))
+      return status;
+  if (!stepHasBegun &&
+      ss_begin_step(handle, args.slots, args.batch, nullptr) != SS_OK)
+    return lastError("beginning of a step");
+  stepHasBegun = true;
   if (ss_decode_layer(handle, engineLayerOf[layer], &args) != SS_OK)
     return lastError("layer " + std::to_string(layer));
-  return std::nullopt;
+  return staging ? staging->copyOut(info, y) : std::nullopt;
 }
 
 Status EngineBackend::endStep() {
-  if (ss_end_step(handle, slotOfRequest.data(),
-                  static_cast<int32_t>(slotOfRequest.size()), nullptr) !=
-      SS_OK)
+  const int32_t *slots = staging ? staging->slots() : slotOfRequest.data();
+  if (ss_end_step(handle, slots, static_cast<int32_t>(slotOfRequest.size()),
+                  nullptr) != SS_OK)
     return lastError("end of a step");
+  stepHasBegun = false;
   return std::nullopt;
 }
 

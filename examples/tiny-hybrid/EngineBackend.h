@@ -3,6 +3,7 @@
 #define TINY_HYBRID_ENGINE_BACKEND_H
 
 #include "Config.h"
+#include "DeviceStaging.h"
 #include "StateBackend.h"
 
 #include "sinkstate/sinkstate.h"
@@ -42,6 +43,8 @@ private:
   Status readLayers(const Config &config);
 
   ss_engine *handle = nullptr;
+  std::unique_ptr<DeviceStaging> staging; ///< null on the CPU
+  bool stepHasBegun = false;
   std::vector<ss_layer_info> infos;
   std::vector<int32_t> engineLayerOf; ///< by model layer; -1: attention
   std::vector<int32_t> slotOfRequest;

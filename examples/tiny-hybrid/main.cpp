@@ -21,6 +21,7 @@ namespace {
 struct Arguments {
   std::string model, package, text;
   int tokens = 0;
+  ss_device_kind device = SS_DEVICE_CPU;
 };
 
 int fail(const std::string &message) {
@@ -29,6 +30,7 @@ int fail(const std::string &message) {
 }
 
 Result<std::unique_ptr<EngineBackend>> openStates(const std::string &folder,
+                                                  ss_device_kind device,
                                                   const Config &config) {
   ss_package *package = nullptr;
   if (ss_package_open(folder.c_str(), &package) != SS_OK)
@@ -36,6 +38,7 @@ Result<std::unique_ptr<EngineBackend>> openStates(const std::string &folder,
   ss_engine_options options;
   ss_engine_options_init(&options);
   options.threads = 1;
+  options.device = device;
   auto backend = EngineBackend::create(package, options, config, /*batch=*/1);
   ss_package_close(package);
   return backend;
@@ -60,7 +63,7 @@ int run(const Arguments &arguments) {
     return fail(arguments.text + ": found " + std::to_string(text.size()) +
                 " readable bytes, expected at least " +
                 std::to_string(arguments.tokens + 1));
-  auto states = openStates(arguments.package, model->config);
+  auto states = openStates(arguments.package, arguments.device, model->config);
   if (!states)
     return fail(states.error());
 
@@ -86,13 +89,15 @@ int run(const Arguments &arguments) {
 int main(int argc, char **argv) {
   Arguments arguments;
   char *end = nullptr;
-  if (argc == 5) {
+  const bool onGpu = argc == 6 && std::string(argv[5]) == "cuda";
+  if (argc == 5 || onGpu) {
     const long tokens = std::strtol(argv[4], &end, 10);
     if (*argv[4] && !*end && tokens >= 1 && tokens <= 1 << 30)
-      arguments = {argv[1], argv[2], argv[3], static_cast<int>(tokens)};
+      arguments = {argv[1], argv[2], argv[3], static_cast<int>(tokens),
+                   onGpu ? SS_DEVICE_CUDA : SS_DEVICE_CPU};
   }
   if (!arguments.tokens)
-    return fail("expected MODEL_FOLDER PACKAGE_FOLDER TEXT_FILE TOKENS, with "
-                "TOKENS at least 1");
+    return fail("expected MODEL_FOLDER PACKAGE_FOLDER TEXT_FILE TOKENS [cuda], "
+                "with TOKENS at least 1");
   return run(arguments);
 }
