@@ -59,9 +59,8 @@ static CppExpr makeNot(const CppExpr &operand) {
 
 /// Gives a literal the type of a 64-bit operation where C++ would take int.
 static CppExpr widenLiteral(CppExpr literal, Type type) {
-  if (literal.isLiteral && !type.isInteger(32) && literal.text.back() != 'l' &&
-      literal.text.back() != ')')
-    literal.text += "ll";
+  if (literal.isLiteral && !type.isInteger(32))
+    return makeCall("int64_t", literal);
   return literal;
 }
 
@@ -378,7 +377,8 @@ CppExpr sinkstate::codegen::getCppConditional(const CppExpr &condition, const Cp
   std::string text = parenthesize(condition, Precedence::Conditional, /*strict=*/true) +
                      " ? " + parenthesize(yes, Precedence::Conditional, /*strict=*/true) +
                      " : " + parenthesize(no, Precedence::Conditional);
-  return {text, Precedence::Conditional, getSize({condition, yes, no})};
+  return {text, Precedence::Conditional, getSize({condition, yes, no}),
+          yes.isLiteral && no.isLiteral};
 }
 
 static CppExpr getBinary(Operation *op, BinaryOperator symbol, ArrayRef<CppExpr> operands) {

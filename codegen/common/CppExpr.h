@@ -37,7 +37,7 @@ struct CppExpr {
   Precedence precedence = Precedence::Primary;
   /// Number of operators, calls and casts in it.
   unsigned size = 0;
-  /// True for a literal whose C++ type follows from its context.
+  /// True for a literal, or a choice of two, whose C++ type is int whatever the IR's.
   bool isLiteral = false;
 };
 

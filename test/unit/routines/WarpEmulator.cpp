@@ -31,6 +31,7 @@ struct Warp {
   alignas(16) char slots[2][numLanes][16];
   const std::function<void()> *body = nullptr;
   int running = 0;
+  int placeInBlock = 0;
 };
 
 thread_local Warp warp;
@@ -77,6 +78,9 @@ bool together() {
 } // namespace
 
 int currentLane() { return warp.running; }
+
+void setWarpInBlock(int place) { warp.placeInBlock = place; }
+int warpInBlock() { return warp.placeInBlock; }
 
 void meet(std::source_location where, const void *mine, void *theirs,
           size_t size, int from) {

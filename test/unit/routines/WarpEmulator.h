@@ -26,13 +26,17 @@ bool runWarp(LaneOrder order, const std::function<void()> &body);
 /// The lane that is running.
 int currentLane();
 
+/// The place of the warp in its block, 0 at first: threadIdx.x counts through the block.
+void setWarpInBlock(int warp);
+int warpInBlock();
+
 /// Publishes size bytes, waits for the other lanes, reads those of lane `from`.
 void meet(std::source_location where, const void *mine = nullptr,
           void *theirs = nullptr, size_t size = 0, int from = 0);
 
 struct ThreadIndex {
   struct Lane {
-    operator int() const { return currentLane(); }
+    operator int() const { return 32 * warpInBlock() + currentLane(); }
   } x;
 };
 

@@ -1,0 +1,87 @@
+//===- NvrtcTest.cpp - printed kernels pass NVRTC for every architecture ------------===//
+#include "HostKernels.h"
+
+#include "codegen/cuda/CompileCheck.h"
+#include "codegen/cuda/CudaPrinter.h"
+#include "nvrtc/Nvrtc.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+using namespace sinkstate;
+using namespace sinkstate::test;
+
+namespace {
+
+std::string readFile(const std::filesystem::path &path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+class PrintedKernels : public testing::TestWithParam<const char *> {
+protected:
+  void SetUp() override {
+    auto library = nvrtc::Library::get();
+    if (!library)
+      GTEST_SKIP() << library.error();
+  }
+
+  /// Every kernel of the module compiles; decode, which runs at every step, spills no
+  /// registers. Compactions take seconds each: one architecture stands for all.
+  void compileAll(const PreparedModule &module) {
+    ASSERT_TRUE(module);
+    for (ssk::KernelOp kernel : module.get().getOps<ssk::KernelOp>()) {
+      bool isDecode = kernel.getRole().value_or("decode") == "decode";
+      if (!isDecode && std::string(GetParam()) != "sm_90a")
+        continue;
+      mlir::FailureOr<std::string> text = cuda::printCudaKernel(kernel);
+      ASSERT_TRUE(mlir::succeeded(text));
+      auto found = cuda::compileForCheck(kernel.getName().str() + ".cu", *text, GetParam());
+      ASSERT_TRUE(found) << found.error();
+      ASSERT_EQ(found->size(), 1u);
+      EXPECT_EQ(found->front().kernel, kernel.getName().str());
+      EXPECT_GT(found->front().registers, 0);
+      if (isDecode) {
+        EXPECT_EQ(found->front().spillBytes, 0) << kernel.getName().str();
+        EXPECT_LE(found->front().registers, 128) << kernel.getName().str();
+      }
+    }
+  }
+};
+
+/// The inputs of the printer's own tests.
+TEST_P(PrintedKernels, OfTheLitTests) {
+  std::filesystem::path folder = std::filesystem::path(SS_SOURCE_DIR) / "test/lit/codegen/cuda";
+  for (const char *name : {"gdn-decode.mlir", "control-flow.mlir"})
+    compileAll(PreparedModule(readFile(folder / name)));
+}
+
+/// One layer of each type and all its kernels.
+TEST_P(PrintedKernels, OfOneLayerOfEachType) {
+  compileAll(PreparedModule(
+      R"mlir(
+ss.model @model {
+  ss.layer @gdn type gdn index 0 heads 2 key_heads 1 dv 128 dk 128
+      gate #ss.gate<softplus> norm #ss.norm<add, 1.0e-6> query_scale 0.08838834764831845
+      policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage f32 form factored {beta_scale = 1.0 : f64, draft = 0 : i64}
+  ss.layer @mamba type mamba2 index 1 heads 4 key_heads 2 dv 80 dk 128
+      gate #ss.gate<softplus> norm #ss.norm<none> query_scale 1.0
+      policy #ss.policy<energy, 9.99e-1> active 8 buffer 8 storage f32 form factored {beta_scale = 1.0 : f64, draft = 0 : i64}
+  ss.layer @kda type kda index 2 heads 2 key_heads 2 dv 128 dk 128
+      gate #ss.gate<bounded_channel, -5.0> norm #ss.norm<max, 1.0e-12> query_scale 0.08838834764831845
+      policy #ss.policy<fixed, 16> active 16 buffer 16 storage f32 form factored {beta_scale = 1.0 : f64, draft = 0 : i64}
+}
+)mlir",
+      "builtin.module(ss-pipeline)"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures, PrintedKernels,
+                         testing::Values("sm_80", "sm_90a", "sm_100", "sm_120"),
+                         [](const auto &info) { return std::string(info.param); });
+
+} // namespace
