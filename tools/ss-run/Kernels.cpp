@@ -9,9 +9,10 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
-#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <utility>
 
@@ -101,9 +102,9 @@ private:
           layer ? layer->getObject("policy") : nullptr;
       if (!policy)
         continue;
-      text +=
-          ": " + policy->getString("kind").value_or("").str() +
-          llvm::formatv(":{0}", policy->getNumber("value").value_or(0)).str();
+      llvm::raw_string_ostream(text)
+          << ": " << policy->getString("kind").value_or("")
+          << llvm::format(":%g", policy->getNumber("value").value_or(0));
       text +=
           ", active " + std::to_string(layer->getInteger("active").value_or(0));
       text +=
