@@ -184,27 +184,38 @@ void CudaEngine::bindState(const LayerPlaces &places) {
   values.setPointer(Argument::BufferG, at<float>(places.bufferG));
 }
 
+void CudaEngine::launchDecode(int32_t index, const ss_decode_args &args) {
+  const LayerManifest &layer = manifest.layers[size_t(index)];
+  const LayerPlaces &places = layout.layers[size_t(index)];
+  bindDecodeArguments(layer, args, values);
+  if (layer.denseForm)
+    values.setPointer(Argument::Dense, at<float>(places.dense));
+  else
+    bindState(places);
+  kernels->launch(layer.decode, values, int64_t(args.batch) * layer.heads,
+                  asStream(args.stream));
+}
+
+/// Over the layer's work list, with the grid of a batch that is due as a whole.
+void CudaEngine::launchCompact(int32_t index, const ss_decode_args &args) {
+  const LayerManifest &layer = manifest.layers[size_t(index)];
+  const LayerPlaces &places = layout.layers[size_t(index)];
+  values.setPointer(Argument::Work, at<int32_t>(places.work));
+  values.setPointer(Argument::WorkCount, at<int32_t>(places.workCount));
+  values.setI32(Argument::CountAhead, 1);
+  values.setF32(Argument::PolicyValue, places.sizes.policyValue);
+  values.setI32(Argument::MaxRank, places.maxRank);
+  kernels->launch(layer.compact, values, int64_t(args.batch) * layer.heads,
+                  asStream(args.stream));
+}
+
 void CudaEngine::decodeLayer(int32_t index, const ss_decode_args &args) {
   const LayerManifest &layer = checkedLayer(index);
-  const LayerPlaces &places = layout.layers[size_t(index)];
   checkStep(layer, index, args);
   CurrentContext current(*context);
-  const CUstream stream = asStream(args.stream);
-  const int64_t programs = int64_t(args.batch) * layer.heads;
-  bindDecodeArguments(layer, args, values);
-  if (layer.denseForm) {
-    values.setPointer(Argument::Dense, at<float>(places.dense));
-    kernels->launch(layer.decode, values, programs, stream);
-  } else {
-    bindState(places);
-    kernels->launch(layer.decode, values, programs, stream);
-    values.setPointer(Argument::Work, at<int32_t>(places.work));
-    values.setPointer(Argument::WorkCount, at<int32_t>(places.workCount));
-    values.setI32(Argument::CountAhead, 1);
-    values.setF32(Argument::PolicyValue, places.sizes.policyValue);
-    values.setI32(Argument::MaxRank, places.maxRank);
-    kernels->launch(layer.compact, values, programs, stream);
-  }
+  launchDecode(index, args);
+  if (!layer.denseForm)
+    launchCompact(index, args);
   decoded[size_t(index)] = true;
   ++decodedCount;
 }

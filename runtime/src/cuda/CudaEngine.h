@@ -57,7 +57,14 @@ public:
   void copyOut(void *to, const void *from, size_t bytes,
                Stream stream) override;
 
+  /// The decode kernel of a layer alone, outside any step: for measurements.
+  void launchDecode(int32_t layer, const ss_decode_args &args);
+  /// Where the tables are, for measurements that set them.
+  const CudaLayout &places() const { return layout; }
+  CUdeviceptr begin() const { return memory.address(); }
+
 private:
+  void launchCompact(int32_t layer, const ss_decode_args &args);
   const LayerManifest &checkedLayer(int32_t layer) const;
   void checkSlot(int32_t slot) const;
   void resetStates(int32_t slot, CUstream stream);

@@ -71,8 +71,6 @@ TEST_F(CudaDriver, DoesWithoutOptionalFunctions) {
   auto driver = open();
   EXPECT_EQ(driver->functions().cuGraphLaunch, nullptr);
   EXPECT_NE(driver->functions().cuGraphDestroy, nullptr);
-  // The fake has no events.
-  EXPECT_EQ(driver->functions().cuEventCreate, nullptr);
 }
 
 TEST_F(CudaDriver, ThatSeesNoGpuIsUnavailable) {

@@ -4,7 +4,8 @@
  * libnvrtc.so: device memory is host memory, a kernel is a function that the
  * test registers, a captured stream records launches with the values of their
  * parameters, and calls that CUDA forbids during a capture fail and are
- * counted. Everything runs at once on the calling thread.
+ * counted. Everything runs at once on the calling thread. In a process that
+ * registers no kernels every kernel is there and does nothing.
  */
 #ifndef SINKSTATE_UNIT_FAKECUDA_H
 #define SINKSTATE_UNIT_FAKECUDA_H

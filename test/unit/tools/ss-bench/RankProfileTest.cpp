@@ -1,0 +1,58 @@
+//===- RankProfileTest.cpp - Ranks as real requests have them -------------===//
+
+#include "RankProfile.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+using namespace ss_bench;
+
+namespace {
+
+TEST(RankProfile, DrawsItsSharesReproducibly) {
+  auto profile = RankProfile::parse("nemo4b");
+  ASSERT_TRUE(profile);
+  std::mt19937_64 random(1), again(1);
+  int dense = 0, small = 0;
+  double sum = 0;
+  constexpr int kDraws = 20000;
+  for (int i = 0; i < kDraws; ++i) {
+    const int32_t rank = profile->draw(random, 100);
+    ASSERT_EQ(rank, profile->draw(again, 100));
+    ASSERT_TRUE((rank >= 2 && rank <= 48) || rank == 100) << rank;
+    dense += rank == 100;
+    small += rank <= 8;
+    sum += rank == 100 ? 0 : rank;
+  }
+  EXPECT_NEAR(double(dense) / kDraws, 0.02, 0.005);
+  EXPECT_NEAR(double(small) / kDraws, 0.22, 0.015);
+  EXPECT_NEAR(sum / (kDraws - dense), 17.9, 0.5);
+}
+
+TEST(RankProfile, StaysBelowItsBound) {
+  auto profile = RankProfile::parse("qwen9b");
+  ASSERT_TRUE(profile);
+  std::mt19937_64 random(2);
+  for (int i = 0; i < 1000; ++i)
+    ASSERT_LE(profile->draw(random, 20), 20);
+}
+
+TEST(RankProfile, MayBeOneRank) {
+  auto profile = RankProfile::parse("uniform:24");
+  ASSERT_TRUE(profile);
+  std::mt19937_64 random(3);
+  EXPECT_EQ(profile->draw(random, 64), 24);
+}
+
+TEST(RankProfile, SaysWhatItExpects) {
+  for (const char *text : {"", "nemo", "uniform:", "uniform:0", "uniform:4x"}) {
+    auto profile = RankProfile::parse(text);
+    ASSERT_FALSE(profile) << text;
+    EXPECT_EQ(profile.error(),
+              "rank profile '" + std::string(text) +
+                  "', expected nemo4b, qwen9b or uniform:R with R at least 1");
+  }
+}
+
+} // namespace

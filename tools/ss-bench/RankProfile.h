@@ -1,0 +1,35 @@
+//===- RankProfile.h - Ranks as real requests have them ---------*- C++ -*-===//
+#ifndef SS_BENCH_RANKPROFILE_H
+#define SS_BENCH_RANKPROFILE_H
+
+#include "result/Result.h"
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace ss_bench {
+
+/// A distribution of stored ranks over heads.
+class RankProfile {
+public:
+  /// "nemo4b", "qwen9b" or "uniform:R".
+  static sinkstate::Result<RankProfile> parse(const std::string &text);
+
+  const std::string &name() const { return text; }
+  /// A rank of at most `most`; where the profile says dense, `most`.
+  int32_t draw(std::mt19937_64 &random, int32_t most) const;
+
+private:
+  struct Part {
+    double share;
+    int32_t low, high; ///< 0: dense
+  };
+  std::string text;
+  std::vector<Part> parts;
+};
+
+} // namespace ss_bench
+
+#endif
