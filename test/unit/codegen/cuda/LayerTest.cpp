@@ -1,0 +1,188 @@
+//===- LayerTest.cpp - whole kernels of a layer, CUDA against CPU -------------------===//
+//
+// The kernels of one layer of each type, made from its graph: sixteen tokens with a
+// compaction after the eighth and the sixteenth, then the dense matrix of every state.
+// The printed CUDA C++ runs in an emulated warp and must agree with the CPU code.
+//
+//===----------------------------------------------------------------------===//
+#include "HostKernels.h"
+
+#include "dialect/ssk/SSKDialect.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <random>
+
+using namespace sinkstate;
+using namespace sinkstate::test;
+
+namespace {
+
+struct Shape {
+  const char *type, *gate, *norm, *policy;
+  int64_t heads, keyHeads, dv, dk, active, buffer;
+};
+
+std::string getGraph(const Shape &s) {
+  auto text = [](int64_t n) { return std::to_string(n); };
+  return std::string("ss.model @model {\n  ss.layer @layer type ") + s.type + " index 0 heads " +
+         text(s.heads) + " key_heads " + text(s.keyHeads) + " dv " + text(s.dv) + " dk " +
+         text(s.dk) + " gate #ss.gate<" + s.gate + "> norm #ss.norm<" + s.norm +
+         "> query_scale 0.25 policy #ss.policy<" + s.policy + "> active " + text(s.active) +
+         " buffer " + text(s.buffer) + " storage f32 form factored\n}\n";
+}
+
+/// The arguments of a layer's kernels by name, in memory of its own.
+class LayerMemory {
+public:
+  LayerMemory(const Shape &s, int64_t slots, int64_t rankBound) : shape(s), slots(slots) {
+    int64_t states = slots * s.heads, row = s.dk + s.dv;
+    floats["rows"].assign(states * rankBound * row, 0.0f);
+    floats["weights"].assign(states * rankBound, 0.0f);
+    floats["buffer_k"].assign(slots * s.keyHeads * s.buffer * s.dk, 0.0f);
+    floats["buffer_u"].assign(states * s.buffer * s.dv, 0.0f);
+    bool byChannel = std::string(s.type) == "kda";
+    floats["buffer_g"].assign(states * s.buffer * (byChannel ? s.dk : 1), 0.0f);
+    floats["out"].assign(states * s.dk * s.dv, 0.0f);
+    ints["rank"].assign(states, 0);
+    ints["status"].assign(states, 0);
+    ints["count"].assign(slots, 0);
+    ints["work_count"] = {int32_t(states)};
+    scalars32["count_ahead"] = 0;
+    scalars32["max_rank"] = int32_t(rankBound);
+    for (int64_t state = 0; state < states; ++state) {
+      longs["row_base"].push_back(state * rankBound);
+      longs["out_base"].push_back(state * s.dk * s.dv);
+      ints["work"].push_back(int32_t(state));
+    }
+    policyValue = 1e-3f;
+    std::mt19937 generator(11);
+    setInputs(generator, byChannel);
+  }
+
+  /// One token of every slot; one row of the batch is padding.
+  void setInputs(std::mt19937 &generator, bool byChannel) {
+    std::normal_distribution<float> normal;
+    int64_t batch = slots + 1;
+    auto random = [&](const char *name, int64_t perRow, int64_t rows) {
+      floats[name].resize(rows * perRow);
+      for (float &value : floats[name])
+        value = normal(generator);
+      longs_scalars[std::string(name) + "_stride"] = perRow;
+    };
+    random("q", shape.keyHeads * shape.dk, batch);
+    random("k", shape.keyHeads * shape.dk, batch);
+    random("v", shape.heads * shape.dv, batch);
+    random("gate", shape.heads * (byChannel ? shape.dk : 1), batch);
+    random("beta", shape.heads, batch);
+    random("y", shape.heads * shape.dv, batch);
+    random("a_log", shape.heads, 1);
+    random("dt_bias", shape.heads * (byChannel ? shape.dk : 1), 1);
+    ints["slots"].clear();
+    for (int64_t slot = 0; slot < slots; ++slot)
+      ints["slots"].push_back(int32_t(slots - 1 - slot));
+    ints["slots"].insert(ints["slots"].begin() + 1, -1);
+  }
+
+  /// The pointers of a kernel's arguments.
+  std::vector<const void *> getArguments(ssk::KernelOp kernel) {
+    std::vector<const void *> arguments;
+    for (unsigned i = 0; i < kernel.getArgumentTypes().size(); ++i) {
+      std::string name = kernel.getArgumentName(i).str();
+      const void *pointer = nullptr;
+      if (auto it = floats.find(name); it != floats.end())
+        pointer = &(pointers[name] = it->second.data());
+      else if (auto it = ints.find(name); it != ints.end())
+        pointer = &(pointers[name] = it->second.data());
+      else if (auto it = longs.find(name); it != longs.end())
+        pointer = &(pointers[name] = it->second.data());
+      else if (auto it = scalars32.find(name); it != scalars32.end())
+        pointer = &it->second;
+      else if (auto it = longs_scalars.find(name); it != longs_scalars.end())
+        pointer = &it->second;
+      else if (name == "policy_value")
+        pointer = &policyValue;
+      EXPECT_TRUE(pointer) << "no memory for argument " << name;
+      arguments.push_back(pointer);
+    }
+    return arguments;
+  }
+
+  Shape shape;
+  int64_t slots;
+  std::map<std::string, std::vector<float>> floats;
+  std::map<std::string, std::vector<int32_t>> ints;
+  std::map<std::string, std::vector<int64_t>> longs;
+  std::map<std::string, int32_t> scalars32;
+  std::map<std::string, int64_t> longs_scalars;
+  std::map<std::string, void *> pointers;
+  float policyValue;
+};
+
+void expectNear(const std::vector<float> &cpu, const std::vector<float> &cuda, const char *what) {
+  double scale = 1e-3;
+  for (float value : cpu)
+    scale = std::max(scale, std::abs(double(value)));
+  for (size_t i = 0; i < cpu.size(); ++i)
+    ASSERT_NEAR(cpu[i], cuda[i], 2e-5 * scale) << what << " element " << i;
+}
+
+class Layer : public testing::TestWithParam<Shape> {};
+
+TEST_P(Layer, DecodesCompactsAndDensifiesLikeTheCpu) {
+  if (!EmulatedKernels::isAvailable())
+    GTEST_SKIP() << "no C++ compiler at " SS_TEST_CXX " to compile printed kernels with";
+  Shape shape = GetParam();
+  PreparedModule module(getGraph(shape), "builtin.module(ss-pipeline)");
+  ASSERT_TRUE(module);
+  BothBackEnds both(module);
+  std::map<std::string, ssk::KernelOp> kernels;
+  for (ssk::KernelOp kernel : module.get().getOps<ssk::KernelOp>())
+    kernels[kernel.getRole().value_or("").str()] = kernel;
+  ASSERT_EQ(kernels.size(), 3u);
+
+  const int64_t slots = 2, states = slots * shape.heads;
+  const int64_t rankBound = std::min(shape.dv, shape.dk) + shape.active + shape.buffer;
+  LayerMemory cpu(shape, slots, rankBound), cuda(shape, slots, rankBound);
+  std::mt19937 inputs(5), sameInputs(5);
+  bool byChannel = std::string(shape.type) == "kda";
+  auto run = [&](const char *role, int64_t programs, int order) {
+    ssk::KernelOp kernel = kernels[role];
+    both.run(kernel.getName().str(), cpu.getArguments(kernel), cuda.getArguments(kernel), programs,
+             order);
+  };
+  for (int token = 0; token < 2 * shape.buffer; ++token) {
+    SCOPED_TRACE("token " + std::to_string(token));
+    cpu.setInputs(inputs, byChannel);
+    cuda.setInputs(sameInputs, byChannel);
+    run("decode", (slots + 1) * shape.heads, token % 3);
+    expectNear(cpu.floats["y"], cuda.floats["y"], "y");
+    bool isFull = (token + 1) % shape.buffer == 0;
+    for (LayerMemory *memory : {&cpu, &cuda})
+      for (int32_t &count : memory->ints["count"])
+        ++count;
+    if (isFull) {
+      run("compact", states, token % 3);
+      for (LayerMemory *memory : {&cpu, &cuda})
+        for (int32_t &count : memory->ints["count"])
+          count = 0;
+      EXPECT_EQ(cpu.ints["rank"], cuda.ints["rank"]);
+      EXPECT_EQ(cpu.ints["status"], cuda.ints["status"]);
+    }
+    run("densify", states, (token + 1) % 3);
+    expectNear(cpu.floats["out"], cuda.floats["out"], "H");
+    if (testing::Test::HasFailure())
+      return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Types, Layer,
+    testing::Values(Shape{"gdn", "softplus", "add, 1.0e-6", "relative, 1.0e-3", 4, 2, 32, 64, 4, 4},
+                    Shape{"mamba2", "softplus", "none", "energy, 9.99e-1", 2, 1, 20, 32, 4, 4},
+                    Shape{"kda", "bounded_channel, -5.0", "max, 1.0e-12", "fixed, 8", 2, 2, 32, 32, 8, 8}),
+    [](const auto &info) { return std::string(info.param.type); });
+
+} // namespace
