@@ -117,8 +117,10 @@ void KernelPrinter::printScratch() {
 }
 
 void KernelPrinter::printSignature() {
-  out.line("extern \"C\" __global__ void __launch_bounds__(" +
-           Twine(kernel.getProgramsPerBlock() * ssk::kWarpSize) + ")");
+  std::string bounds = std::to_string(kernel.getProgramsPerBlock() * ssk::kWarpSize);
+  if (std::optional<int64_t> blocks = kernel.getMinBlocks())
+    bounds += ", " + std::to_string(*blocks);
+  out.line("extern \"C\" __global__ void __launch_bounds__(" + bounds + ")");
   out.line(kernel.getName() + "(");
   out.indent();
   out.indent();

@@ -58,6 +58,10 @@ LogicalResult KernelOp::verify() {
   if (getProgramsPerBlock() < 1 || getProgramsPerBlock() > 32)
     return emitOpError("programs_per_block is ")
            << getProgramsPerBlock() << ", expected 1 to 32";
+  if (IntegerAttr blocks = getMinBlocksAttr();
+      blocks && (blocks.getInt() < 1 || blocks.getInt() > 32))
+    return emitOpError("min_blocks is ")
+           << blocks.getInt() << ", expected 1 to 32";
   llvm::StringSet<> names;
   for (auto [index, type] : llvm::enumerate(getArgumentTypes())) {
     if (!isa<GlobalType>(type) && !type.isSignlessInteger(32) &&

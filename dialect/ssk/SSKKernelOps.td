@@ -18,7 +18,9 @@ def SSK_KernelOp : SSK_Op<"kernel", [
     `!ssk.global`, i32, i64 or f32; each has the attribute `ssk.name`, the name
     under which the runtime binds it. It has no results.
 
-    `programs_per_block` is the number of warps of a block on a GPU; `role`
+    `programs_per_block` is the number of warps of a block on a GPU;
+    `min_blocks` asks the GPU's compiler for registers so few that as many
+    blocks stay on a multiprocessor (without it: it chooses). `role`
     says what the kernel is for (`decode`, `compact`, `densify`).
 
     ```mlir
@@ -36,6 +38,7 @@ def SSK_KernelOp : SSK_Op<"kernel", [
                        OptionalAttr<DictArrayAttr>:$arg_attrs,
                        OptionalAttr<DictArrayAttr>:$res_attrs,
                        DefaultValuedAttr<I64Attr, "4">:$programs_per_block,
+                       OptionalAttr<I64Attr>:$min_blocks,
                        OptionalAttr<StrAttr>:$role);
   let regions = (region SizedRegion<1>:$body);
   let skipDefaultBuilders = 1;

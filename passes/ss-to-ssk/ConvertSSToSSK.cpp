@@ -50,6 +50,17 @@ FailureOr<Role> getRole(func::FuncOp function, const LayerShape &shape,
          << (denseForm ? "" : ", compact or densify");
 }
 
+/// Blocks of a decode kernel that a multiprocessor should hold, for kernels of
+/// one program a block. Measured on an H200 (docs/rationale.md): left alone, the
+/// GPU's compiler orders the loads of these kernels badly.
+std::optional<int64_t> residentBlocks(const LayerShape &shape) {
+  if (shape.channelDecay)
+    return 24;
+  if (shape.delta)
+    return std::nullopt;
+  return 20;
+}
+
 /// The one fused region of the function.
 FailureOr<ss::FusedOp> getFused(func::FuncOp function) {
   ss::FusedOp fused;
@@ -127,6 +138,9 @@ struct ConvertSSToSSK final
         ssk::KernelOp::create(builder, function.getLoc(), function.getName(),
                               types, names, roleName.getValue(),
                               programsPerBlock);
+    if (roleName.getValue() == "decode" && !type.isDense() &&
+        programsPerBlock == 1)
+      kernel.setMinBlocks(residentBlocks(shape));
     if (roleName.getValue() == "densify")
       allowOverlap(kernel); // a dense state is folded in place
     promiseAlignment(kernel, shape);

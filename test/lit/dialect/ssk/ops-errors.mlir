@@ -87,6 +87,11 @@ ssk.kernel @block() attributes {programs_per_block = 0 : i64} { ssk.return }
 
 // -----
 
+// expected-error@+1 {{min_blocks is 33, expected 1 to 32}}
+ssk.kernel @resident() attributes {min_blocks = 33 : i64} { ssk.return }
+
+// -----
+
 // expected-error@+1 {{has results, expected none: write to a global instead}}
 ssk.kernel @result() -> f32 { ssk.return }
 
