@@ -348,6 +348,16 @@ static bool hasComputableTypes(Operation *op) {
          llvm::all_of(op->getResultTypes(), isFine);
 }
 
+/// 16-bit floats are converted from and to f32 alone: two roundings are not one.
+static bool isRoundedTwice(Operation *op) {
+  if (!isa<arith::ExtFOp, arith::TruncFOp>(op))
+    return isCast(op) && !isa<arith::BitcastOp>(op) &&
+           llvm::any_of(op->getOperandTypes(), [](Type t) { return t.isF16() || t.isBF16(); });
+  Type from = op->getOperand(0).getType(), to = op->getResult(0).getType();
+  auto isNarrow = [](Type type) { return type.isF16() || type.isBF16(); };
+  return (isNarrow(from) && !to.isF32()) || (isNarrow(to) && !from.isF32());
+}
+
 /// Operations on i1 beyond logic have no meaning in the printed text.
 static bool isLogicOnBool(Operation *op) {
   return isCast(op) || isa<arith::AndIOp, arith::OrIOp, arith::XOrIOp, arith::CmpIOp,
@@ -356,6 +366,10 @@ static bool isLogicOnBool(Operation *op) {
 
 bool sinkstate::codegen::isCppScalarOp(Operation *op) {
   if (op->getNumResults() != 1 || op->getNumRegions() != 0 || !hasComputableTypes(op))
+    return false;
+  if (isRoundedTwice(op) || (isa<arith::SIToFPOp, arith::UIToFPOp>(op) &&
+                             !op->getResult(0).getType().isF32() &&
+                             !op->getResult(0).getType().isF64()))
     return false;
   bool onBool = llvm::any_of(op->getOperandTypes(), [](Type t) { return t.isInteger(1); });
   if (onBool && !isLogicOnBool(op))

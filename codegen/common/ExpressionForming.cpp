@@ -35,12 +35,19 @@ static bool isLoopBound(OpOperand &use) {
   return loop && use.getOperandNumber() < 3;
 }
 
+/// An argument of the kernel as an index: the same number under the same name.
+static bool isArgumentAsIndex(Operation *op) {
+  auto cast = dyn_cast<arith::IndexCastOp>(op);
+  return cast && isa<BlockArgument>(cast.getIn()) && cast.getIn().getType().isInteger(64) &&
+         isa<ssk::KernelOp>(cast.getIn().getParentRegion()->getParentOp());
+}
+
 bool ExpressionForming::canInline(Operation *op) const {
   bool isRead = isa<ssk::ReadOp>(op);
   if (!isRead && !isCppScalarOp(op))
     return false;
   bool isNamed = !getNameHint(op->getLoc()).empty();
-  if (isa<arith::ConstantOp>(op))
+  if (isa<arith::ConstantOp>(op) || isArgumentAsIndex(op))
     return !isNamed;
   if (isNamed || !op->hasOneUse())
     return false;

@@ -16,10 +16,6 @@ using namespace sinkstate;
 static constexpr int64_t kMaxSharedBytes = 227 * 1024;
 static constexpr int64_t kMaxThreads = 1024;
 
-static bool isComputable(Type type) {
-  return type.isF32() || type.isF64() || type.isInteger(32) || type.isInteger(64);
-}
-
 /// Elements that one access of the tile may cover at most.
 static int64_t getMaxVector(ssk::TileType tile) {
   int64_t last = tile.getRank() - 1;
@@ -39,13 +35,6 @@ static LogicalResult checkVector(Operation *op, ssk::TileType tile,
     return op->emitOpError("has vector ")
            << count << " of " << tile.getElementType() << ", expected at most 16 bytes";
   return success();
-}
-
-static LogicalResult checkComputes(Operation *op, Type element) {
-  if (isComputable(element))
-    return success();
-  return op->emitOpError("computes in ")
-         << element << ", expected f32, f64, i32 or i64: widen with ssk.map";
 }
 
 static LogicalResult checkLoop(scf::ForOp loop) {
@@ -72,21 +61,13 @@ static LogicalResult checkOp(Operation *op) {
       .Case<ssk::StoreOp>([&](ssk::StoreOp store) {
         return checkVector(op, store.getValue().getType(), store.getVector());
       })
-      .Case<ssk::ReduceOp>([&](ssk::ReduceOp reduce) {
-        return checkComputes(op, reduce.getInput().getType().getElementType());
-      })
-      .Case<ssk::DotOp>([&](ssk::DotOp dot) {
-        return checkComputes(op, dot.getLhs().getType().getElementType());
-      })
-      .Case<ssk::AccumulateOp>([&](ssk::AccumulateOp accumulate) {
-        return checkComputes(op, accumulate.getResult().getType().getElementType());
-      })
       .Case<scf::ForOp>([&](scf::ForOp loop) {
         return failed(checkLoop(loop)) ? failure() : checkCarriedTypes(op);
       })
       .Case<scf::IfOp>([&](auto) { return checkCarriedTypes(op); })
       .Case<ssk::KernelOp, ssk::ReturnOp, ssk::ProgramIdOp, ssk::AllocOp, ssk::FillOp,
-            ssk::ReadOp, ssk::WriteOp, ssk::SplatOp, ssk::MapOp, ssk::YieldOp,
+            ssk::ReadOp, ssk::WriteOp, ssk::SplatOp, ssk::MapOp, ssk::YieldOp, ssk::ReduceOp,
+            ssk::DotOp, ssk::AccumulateOp,
             ssk::MatmulOp, ssk::TopKOp, ssk::CallOp, ssk::SyncOp, scf::YieldOp>(
           [](auto) { return success(); })
       .Default([](Operation *other) -> LogicalResult {

@@ -36,8 +36,14 @@ std::string KernelPrinter::getNegation(Value condition) const {
 /// `[i][j]`.
 std::string KernelPrinter::getSubscripts(ValueRange indices) const {
   std::string text;
-  for (Value index : indices)
-    text += "[" + getText(index) + "]";
+  for (Value index : indices) {
+    CppExpr expr = getExpr(index);
+    // A subscript widens an integer by itself.
+    Operation *def = index.getDefiningOp();
+    if (def && forming.isInlined(def) && def->getNumOperands() == 1)
+      expr = getImplicitlyConverted(def, expr, getExpr(def->getOperand(0)));
+    text += "[" + expr.text + "]";
+  }
   return text;
 }
 

@@ -57,7 +57,7 @@ protected:
 /// The inputs of the printer's own tests.
 TEST_P(PrintedKernels, OfTheLitTests) {
   std::filesystem::path folder = std::filesystem::path(SS_SOURCE_DIR) / "test/lit/codegen/cuda";
-  for (const char *name : {"gdn-decode.mlir", "control-flow.mlir"})
+  for (const char *name : {"gdn-decode.mlir", "control-flow.mlir", "operations.mlir"})
     compileAll(PreparedModule(readFile(folder / name)));
 }
 

@@ -250,6 +250,54 @@ ssk.kernel @types(%d: !ssk.global<f64> {ssk.name = "d"}, %i: !ssk.global<i32> {s
 }
 )mlir";
 
+/// Half precision is storage: rows are widened after a load and rounded before a store.
+const char *const kHalfKernel = R"mlir(
+ssk.kernel @half(%h: !ssk.global<$T> {ssk.name = "h"}, %x: !ssk.global<f32> {ssk.name = "x"}) attributes {programs_per_block = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %a = ssk.load %h[%c0] : !ssk.global<$T> -> !ssk.tile<80x$T, lanes = 0>
+  %b = ssk.load %x[%c0] : !ssk.global<f32> -> !ssk.tile<80xf32, lanes = 0>
+  %w = ssk.map (%a, %b) dims [[0], [0]] : (!ssk.tile<80x$T, lanes = 0>, !ssk.tile<80xf32, lanes = 0>) -> !ssk.tile<80xf32, lanes = 0> {
+  ^bb0(%e: $T, %f: f32):
+    %g = arith.extf %e : $T to f32
+    %s = arith.addf %g, %f : f32
+    ssk.yield %s : f32
+  }
+  %r = ssk.map (%w) dims [[0]] : (!ssk.tile<80xf32, lanes = 0>) -> !ssk.tile<80x$T, lanes = 0> {
+  ^bb0(%e: f32):
+    %g = arith.truncf %e : f32 to $T
+    ssk.yield %g : $T
+  }
+  ssk.store %w, %x[%c0] : !ssk.tile<80xf32, lanes = 0>, !ssk.global<f32>
+  ssk.store %r, %h[%c0] : !ssk.tile<80x$T, lanes = 0>, !ssk.global<$T>
+  ssk.return
+}
+)mlir";
+
+TEST_F(EmulatedCuda, HalfPrecisionStorage) {
+  for (const char *type : {"f16", "bf16"}) {
+    SCOPED_TRACE(type);
+    std::string text = kHalfKernel;
+    for (size_t at = text.find("$T"); at != std::string::npos; at = text.find("$T", at))
+      text.replace(at, 2, type);
+    PreparedModule module(text);
+    ASSERT_TRUE(module);
+    EXPECT_NE(module.printCuda().find("ss::load_lanes<uint2, 80>"), std::string::npos);
+    BothBackEnds both(module);
+    // Bits of small positive and negative numbers.
+    std::vector<uint16_t> h(80);
+    for (int i = 0; i < 80; ++i)
+      h[i] = uint16_t(0x3800 + 37 * i + (i % 2 ? 0x8000 : 0));
+    std::vector<float> x = randomFloats(80, 9);
+    auto h2 = h;
+    auto x2 = x;
+    uint16_t *ph = h.data(), *ph2 = h2.data();
+    float *px = x.data(), *px2 = x2.data();
+    both.run("half", {&ph, &px}, {&ph2, &px2}, 1);
+    EXPECT_EQ(h, h2);
+    EXPECT_EQ(x, x2);
+  }
+}
+
 TEST_F(EmulatedCuda, TilesOfEveryElementType) {
   PreparedModule module(kTypesKernel);
   ASSERT_TRUE(module);
