@@ -13,24 +13,57 @@
 #include "mlir/Tools/mlir-translate/MlirTranslateMain.h"
 #include "mlir/Tools/mlir-translate/Translation.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/JSON.h"
 
 using namespace sinkstate;
 
+static llvm::cl::OptionCategory category("CUDA options");
+
 static llvm::cl::opt<bool>
-    lineDirectives("cuda-line-directives",
+    lineDirectives("cuda-line-directives", llvm::cl::cat(category),
                    llvm::cl::desc("print #line before statements, so that a profiler or a compiler "
                                   "message points at the place the kernel was lowered from"),
                    llvm::cl::init(false));
 
 static llvm::cl::opt<std::string>
-    onlyKernel("cuda-kernel", llvm::cl::desc("print the kernel of this name only"),
+    onlyKernel("cuda-kernel", llvm::cl::cat(category),
+               llvm::cl::desc("print the kernel of this name only"),
                llvm::cl::value_desc("name"));
 
 static llvm::cl::opt<std::string> nvrtcCheck(
-    "nvrtc-check",
+    "nvrtc-check", llvm::cl::cat(category),
     llvm::cl::desc("compile every printed kernel with NVRTC and print to stderr what it takes: "
                    "registers, spills, stack, shared memory"),
     llvm::cl::value_desc("sm_90a,..."));
+
+static llvm::cl::opt<std::string>
+    folder("cuda-folder", llvm::cl::cat(category),
+           llvm::cl::desc("where --ssk-to-cuda-files writes its files"),
+           llvm::cl::value_desc("folder"), llvm::cl::init("."));
+
+static llvm::cl::extrahelp examples(R"(
+EXAMPLES:
+
+  The way from a model to CUDA C++ (see docs/interfaces.md for each stage):
+    ss-import --preset=Qwen3.5-9B -o model.mlir
+    ss-opt model.mlir --ss-pipeline --mlir-print-debuginfo -o kernels.mlir
+    ss-translate --ssk-to-cuda kernels.mlir -o kernels.cu
+
+  --mlir-print-debuginfo keeps the names of values and the notes on what groups of
+  operations do; without it the same kernels are printed with made-up names.
+
+  One kernel, and what it takes on two architectures (needs NVRTC, no GPU):
+    ss-translate --ssk-to-cuda --cuda-kernel=NAME --nvrtc-check=sm_90a,sm_120 kernels.mlir
+
+  One file a kernel, and a line of JSON about each on the standard output:
+    ss-translate --ssk-to-cuda-files --cuda-folder=kernels kernels.mlir
+
+READING A PRINTED KERNEL:
+
+  One program is one warp; `program` is its number. float k[4] is a tile of 128 floats:
+  each of 32 lanes holds four in a row (codegen/cuda/device/tile.cuh, `Lanes`). Functions
+  in namespace ss are the device library in codegen/cuda/device.
+)");
 
 /// Compiles one kernel's source for each architecture asked for.
 static mlir::LogicalResult checkKernel(ssk::KernelOp kernel, llvm::StringRef source) {
@@ -85,7 +118,53 @@ static void registerSSKToCuda() {
       [](mlir::DialectRegistry &registry) { registerDialects(registry); });
 }
 
+/// What a launch has to know of a kernel, as one line.
+static llvm::json::Object describe(ssk::KernelOp kernel, llvm::StringRef file) {
+  cuda::CudaKernelInfo info = cuda::getCudaKernelInfo(kernel);
+  llvm::json::Array arguments;
+  for (unsigned i = 0; i < kernel.getArgumentTypes().size(); ++i)
+    arguments.push_back(kernel.getArgumentName(i));
+  return llvm::json::Object{{"name", kernel.getName()},
+                            {"role", kernel.getRole().value_or("")},
+                            {"file", file},
+                            {"programs_per_block", info.programsPerBlock},
+                            {"shared_bytes", info.sharedBytes},
+                            {"dynamic_shared", info.isSharedDynamic ? info.sharedBytes : 0},
+                            {"args", std::move(arguments)}};
+}
+
+static mlir::LogicalResult writeFiles(mlir::ModuleOp module, llvm::raw_ostream &out) {
+  for (ssk::KernelOp kernel : module.getOps<ssk::KernelOp>()) {
+    mlir::FailureOr<std::string> text = cuda::printCudaKernel(kernel);
+    if (mlir::failed(text))
+      return mlir::failure();
+    std::string name = kernel.getName().str() + ".cu";
+    std::error_code error;
+    llvm::raw_fd_ostream file(folder + "/" + name, error);
+    if (error)
+      return kernel.emitError("cannot be written to '")
+             << folder << "/" << name << "' (" << error.message()
+             << "), expected --cuda-folder to name a folder that exists";
+    file << *text;
+    out << llvm::json::Value(describe(kernel, name)) << "\n";
+  }
+  return mlir::success();
+}
+
+static void registerSSKToCudaFiles() {
+  static mlir::TranslateFromMLIRRegistration registration(
+      "ssk-to-cuda-files",
+      "print each kernel into a file of --cuda-folder and a line of JSON about it",
+      [](mlir::ModuleOp module, llvm::raw_ostream &out) -> mlir::LogicalResult {
+        module.getContext()->printOpOnDiagnostic(false);
+        return writeFiles(module, out);
+      },
+      [](mlir::DialectRegistry &registry) { registerDialects(registry); });
+}
+
 int main(int argc, char **argv) {
+  llvm::cl::HideUnrelatedOptions(category); // LLVM's own hundreds
   registerSSKToCuda();
+  registerSSKToCudaFiles();
   return mlir::failed(mlir::mlirTranslateMain(argc, argv, "SinkState translations"));
 }
