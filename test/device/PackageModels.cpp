@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cctype>
 #include <fstream>
 #include <stdexcept>
 
@@ -15,6 +16,20 @@ namespace sinkstate::test {
 std::vector<std::string> &packageFolders() {
   static std::vector<std::string> folders;
   return folders;
+}
+
+std::string packageName(const testing::TestParamInfo<std::string> &info) {
+  std::string name;
+  for (char c : info.param.substr(info.param.find_last_of('/') + 1))
+    name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return name;
+}
+
+reference::RequestStyle ordinaryStyle() {
+  reference::RequestStyle style;
+  style.rank = 6;
+  style.noise = 0.02;
+  return style;
 }
 
 std::vector<reference::LayerSpec> layersOf(const std::string &folder) {
@@ -40,6 +55,7 @@ std::vector<reference::LayerSpec> layersOf(const std::string &folder) {
     if (!layer.denseForm) {
       layer.active = json["active"];
       layer.buffer = json["buffer"];
+      layer.draft = json.value("draft", 0);
       layer.phase = json["phase"];
       layer.policyKind = json["policy"]["kind"];
       layer.policyValue = json["policy"]["value"];

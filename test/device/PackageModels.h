@@ -8,6 +8,7 @@
 #define SINKSTATE_DEVICE_PACKAGEMODELS_H
 
 #include "ModelSpec.h"
+#include "RandomRequest.h"
 
 #include "sinkstate/sinkstate.hpp"
 
@@ -20,6 +21,12 @@ namespace sinkstate::test {
 
 /// Folders given on the command line.
 std::vector<std::string> &packageFolders();
+
+/// A package's folder as the name of its tests.
+std::string packageName(const testing::TestParamInfo<std::string> &info);
+
+/// Requests whose states have a few strong components and a tail.
+reference::RequestStyle ordinaryStyle();
 
 /// Called once, before anything looks for a GPU. On a real machine there is
 /// nothing to do; the fake one takes the packages' CPU kernels for its own.

@@ -1,0 +1,132 @@
+//===- DeviceRoutines.cpp - Routines of the device library on the GPU -----===//
+//
+// One warp a matrix, in global memory: what a compaction does with one core in
+// shared memory.
+//
+//===----------------------------------------------------------------------===//
+
+#include "SvdOracle.h"
+
+#include "capi/Failure.h"
+#include "codegen/cuda/device/DeviceHeaders.h"
+#include "cuda/KernelCompiler.h"
+#include "cuda/Memory.h"
+#include "cuda/Module.h"
+
+#include <map>
+
+using namespace sinkstate::runtime;
+using namespace sinkstate::runtime::cuda;
+
+namespace sinkstate::test {
+namespace {
+
+/// After a line that says what kSize is.
+constexpr const char *kSource = R"cuda(
+#include "ss/core_svd.cuh"
+#include "ss/orthogonalize.cuh"
+
+extern "C" __global__ void core_svd(double *c, double *xt, double *sigma,
+                                    double *yt, int *status) {
+  const long long i = blockIdx.x;
+  const long long at = i * kSize * kSize;
+  const int bits = ss::core_svd<kSize>(kSize, c + at, xt + at,
+                                       sigma + i * kSize, yt + at);
+  if (threadIdx.x == 0)
+    status[i] = bits;
+}
+
+extern "C" __global__ void orthogonalize(double *gram, double *t,
+                                         int *status) {
+  const long long i = blockIdx.x;
+  const long long at = i * kSize * kSize;
+  const int bits = ss::orthogonalize<kSize>(kSize, gram + at, t + at);
+  if (threadIdx.x == 0)
+    status[i] = bits;
+}
+)cuda";
+
+class DeviceRoutines final : public RoutineRunner {
+public:
+  explicit DeviceRoutines(std::shared_ptr<const Context> gpu)
+      : context(std::move(gpu)), compiler(context->architecture()) {}
+
+  std::vector<int32_t> coreSvd(int m, std::vector<double> c,
+                               std::vector<double> &xt,
+                               std::vector<double> &sigma,
+                               std::vector<double> &yt) override {
+    xt.assign(c.size(), 0);
+    yt.assign(c.size(), 0);
+    sigma.assign(c.size() / size_t(m), 0);
+    return run(m, "core_svd", {&c, &xt, &sigma, &yt});
+  }
+
+  std::vector<int32_t> orthogonalize(int m, std::vector<double> gram,
+                                     std::vector<double> &t) override {
+    t.assign(gram.size(), 0);
+    return run(m, "orthogonalize", {&gram, &t});
+  }
+
+private:
+  const Module &moduleOf(int m) {
+    if (auto known = modules.find(m); known != modules.end())
+      return known->second;
+    std::vector<nvrtc::Header> headers;
+    for (const DeviceHeader &header : getDeviceHeaderTexts())
+      headers.push_back({header.name, header.text});
+    const std::string name = text("routines_", m);
+    const std::string cubin =
+        compiler
+            .compile({{name, text("constexpr int kSize = ", m, ";", kSource)}}, headers)
+            .front();
+    return modules.emplace(m, Module(context, name, cubin)).first->second;
+  }
+
+  /// One warp a matrix; the first array holds the matrices. All come back.
+  std::vector<int32_t> run(int m, const char *routine,
+                           const std::vector<std::vector<double> *> &arrays) {
+    const size_t count = arrays.front()->size() / size_t(m * m);
+    std::vector<int32_t> status(count, -1);
+    CurrentContext current(*context);
+    const CUfunction function = moduleOf(m).function(routine);
+    OwnStream stream(context);
+    std::vector<DeviceMemory> memory;
+    for (const std::vector<double> *array : arrays) {
+      memory.emplace_back(context, array->size() * sizeof(double));
+      stream.copyIn(memory.back().address(), array->data(),
+                    array->size() * sizeof(double));
+    }
+    memory.emplace_back(context, count * sizeof(int32_t));
+    std::vector<CUdeviceptr> addresses;
+    for (const DeviceMemory &array : memory)
+      addresses.push_back(array.address());
+    std::vector<void *> parameters;
+    for (CUdeviceptr &address : addresses)
+      parameters.push_back(&address);
+    SS_CUDA(context->driver(),
+            cuLaunchKernel(function, unsigned(count), 1, 1, 32, 1, 1, 0,
+                           stream.get(), parameters.data(), nullptr));
+    for (size_t i = 0; i < arrays.size(); ++i)
+      stream.copyOut(arrays[i]->data(), addresses[i],
+                     arrays[i]->size() * sizeof(double));
+    stream.copyOut(status.data(), addresses.back(), count * sizeof(int32_t));
+    return status;
+  }
+
+  std::shared_ptr<const Context> context;
+  KernelCompiler compiler;
+  std::map<int, Module> modules; ///< by m
+};
+
+} // namespace
+
+std::unique_ptr<RoutineRunner> RoutineRunner::open(std::string &reason) {
+  try {
+    return std::make_unique<DeviceRoutines>(Context::open(Driver::get(), 0));
+  } catch (const Failure &failure) {
+    reason = failure.what();
+    return nullptr;
+  }
+}
+
+} // namespace sinkstate::test
