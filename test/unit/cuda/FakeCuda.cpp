@@ -44,7 +44,7 @@ struct PlannedFailure {
 
 struct Machine {
   int version = 13000, devices = 1;
-  size_t limit = SIZE_MAX, used = 0;
+  size_t limit = size_t(8) << 30, used = 0;
   std::set<std::string> hidden;
   std::map<std::string, PlannedFailure> failures;
   CUresult lost = kSuccess;
