@@ -9,7 +9,7 @@
 
 // NOLINTBEGIN: the names of CUDA
 #define __global__
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define __shared__ static
 #define __align__(bytes) alignas(bytes)
 
