@@ -162,10 +162,6 @@ SS_INLINE Vec sumEach(const Vec *x) {
          __builtin_shufflevector(b[0], b[1], 4, 5, 6, 7, 12, 13, 14, 15);
 }
 
-/// Cosines that may be left between two vectors: far below what rows in single
-/// precision can show. A tighter bound costs up to one sweep of six.
-constexpr double kOrthogonality = 1e-10;
-
 /// What a sweep saw: the largest squared cosine between two rows, and the
 /// largest squared share of one row that a rotation mixed into another,
 /// relative to the other's norm.
@@ -294,7 +290,7 @@ template <int M> SS_INLINE int32_t jacobi(RowMatrix<M> &work, int n) {
       return 0;
     // After a pair is made orthogonal, the rotations of the rest of the sweep
     // bring back at most n * mixing * cosine: often that is already nothing.
-    if (cosine * mixing * n * n <= kOrthogonality * kOrthogonality)
+    if (cosine * mixing * n * n <= 1e-13 * 1e-13)
       return 0;
   }
   return SS_STATUS_NOT_CONVERGED;
