@@ -64,7 +64,7 @@ Value Densify::runningDecayAt(Value c) {
 
 Value Densify::decay(Value c) {
   if (!t.shape.channelDecay)
-    return k.exp(logDecay);
+    return k.name("decay", k.exp(logDecay));
   return k.map(part, runningDecayAt(c),
                [&](ValueRange e) { return k.exp(e[0]); });
 }
@@ -108,7 +108,7 @@ Value Densify::bufferedPairs(Value c, Value sum) {
           });
         } else {
           Value g = k.read(t.arguments["buffer_g"], t.bufferG(j));
-          factor = k.exp(k.sub(now, g));
+          factor = k.name("factor", k.exp(k.sub(now, g)));
         }
         Value u =
             k.load(t.valueTile(), t.arguments["buffer_u"], t.bufferU(j));
@@ -143,7 +143,8 @@ LogicalResult lowerDensify(ss::FusedOp fused, const LayerShape &shape,
       k.name("state", k.toIndex(k.read(arguments["work"], program))));
   tables.readExtent();
   Densify(tables, largestDivisor(shape.dk, choices.rowsInFlight))
-      .run(k.toIndex(k.read(arguments["out_base"], program)));
+      .run(k.name("output",
+                  k.toIndex(k.read(arguments["out_base"], program))));
   return success();
 }
 

@@ -116,15 +116,16 @@ void StateTables::locateKeyHead() {
 
 void StateTables::readExtent(Value ahead) {
   rank = k.name("stored", k.toIndex(k.read(arguments["rank"], state)));
-  isDense = k.less(rank, k.index(0));
+  isDense = k.name("is_dense", k.less(rank, k.index(0)));
   base = k.name("base", k.toIndex(k.read(arguments["row_base"], state)));
   Value pairs = k.read(arguments["count"], slot);
   count = k.name("pairs", k.toIndex(ahead ? k.add(pairs, ahead) : pairs));
 }
 
 Value StateTables::row(Value i, int64_t column) {
-  Value start = k.name(
-      "row_at", k.mul(k.add(base, i), k.index(shape.rowLength())));
+  Value start =
+      k.name("row_at", k.mul(k.name("row", k.add(base, i)),
+                             k.index(shape.rowLength())));
   return column ? k.add(start, k.index(column)) : start;
 }
 

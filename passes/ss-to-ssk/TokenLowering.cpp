@@ -42,7 +42,11 @@ Value TokenLowering::offset(StringRef argument, Value head, int64_t length) {
   Value stride =
       k.toIndex(t.arguments[(argument + "_stride").str()]);
   Value row = k.mul(batchRow, stride);
-  return k.add(row, length == 1 ? head : k.mul(head, k.index(length)));
+  if (length == 1)
+    return k.add(row, head);
+  bool ofKey = head == t.keyHead && (argument == "q" || argument == "k");
+  return k.add(row, k.name(ofKey ? "key_offset" : "value_offset",
+                           k.mul(head, k.index(length))));
 }
 
 bool TokenLowering::isVector(Value value) const {
@@ -84,7 +88,7 @@ Value TokenLowering::normalize(ss::NormalizeOp op) {
   Value factor = k.real(scale);
   if (norm.getKind() != ss::NormKind::none) {
     double epsilon = norm.getEps();
-    Value squares = k.dot(x, x);
+    Value squares = k.name((called + called).str(), k.dot(x, x));
     Value length =
         norm.getKind() == ss::NormKind::add
             ? k.sqrt(k.add(squares, k.real(epsilon)))

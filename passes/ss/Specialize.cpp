@@ -35,7 +35,10 @@ static std::string getSignature(func::FuncOp function) {
   });
   std::string text;
   llvm::raw_string_ostream stream(text);
-  copy->print(stream, OpPrintingFlags().useLocalScope().printGenericOpForm());
+  copy->print(stream, OpPrintingFlags()
+                          .enableDebugInfo(false)
+                          .useLocalScope()
+                          .printGenericOpForm());
   return text;
 }
 

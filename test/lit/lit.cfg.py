@@ -1,5 +1,6 @@
 # The lit suite. Substitutions beside lit's own:
 #   %src     the root of the source tree
+#   %tools   the folder of the project's tools
 #   %python  the python that runs lit
 import ctypes.util
 import os
@@ -22,6 +23,7 @@ for name in ("CUDA_HOME", "HOME", "XDG_CACHE_HOME"):
         config.environment[name] = os.environ[name]
 
 config.substitutions.append(("%src", config.ss_source_root))
+config.substitutions.append(("%tools", config.ss_tools_dir))
 config.substitutions.append(("%python", sys.executable))
 
 if os.path.exists("/usr/local/cuda/lib64/libnvrtc.so") or ctypes.util.find_library("nvrtc"):

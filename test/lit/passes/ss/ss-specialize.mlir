@@ -1,4 +1,5 @@
 // RUN: ss-opt %s --pass-pipeline='builtin.module(ss-expand-layers,func.func(ss-fuse-decode,ss-fuse-compaction),ss-specialize)' | FileCheck %s
+// RUN: ss-opt %s --mlir-print-debuginfo --pass-pipeline='builtin.module(ss-expand-layers,func.func(ss-fuse-decode,ss-fuse-compaction),ss-specialize)' | FileCheck %s --check-prefix=PLACES
 // RUN: ss-opt %s --pass-pipeline='builtin.module(ss-expand-layers,func.func(ss-fuse-decode,ss-fuse-compaction),ss-specialize{report=true})' -o /dev/null 2>&1 | FileCheck %s --check-prefix=REPORT
 
 ss.model @model {
@@ -50,3 +51,9 @@ ss.model @model {
 // CHECK-NOT: func.func
 // CHECK-NOT: ss.layer =
 // REPORT: remark: 16 functions of layers became 9
+
+// Where a layer stands in a file makes no other kernel.
+// PLACES: ss.layer @layer0
+// PLACES-SAME: decode = @[[D:gdn_decode_h2_kh2_128x128_a8_b8_f32_[0-9a-f]+]]
+// PLACES: ss.layer @layer1
+// PLACES-SAME: decode = @[[D]]

@@ -1,0 +1,64 @@
+#!/bin/sh
+# Prints the CUDA C++ of the standard models into kernels_generated/, with the tools of a
+# build:
+#   scripts/regenerate-kernels.sh [--tools build/bin] [--check]
+# --check: compares with what is there instead, and fails if anything differs.
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+tools=$root/build/bin
+check=false
+while [ $# -gt 0 ]; do
+  case $1 in
+    --tools) tools=$2; shift 2 ;;
+    --check) check=true; shift ;;
+    *) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 2 ;;
+  esac
+done
+for tool in ss-import ss-opt ss-translate; do
+  [ -x "$tools/$tool" ] || { echo "no $tools/$tool, expected it: build it or name its folder with --tools" >&2; exit 2; }
+done
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+mkdir "$folder/new"
+
+# print_model NAME ss-import arguments...: the kernels of a model, and what the manifest says of it.
+print_model() {
+  name=$1
+  shift
+  "$tools/ss-import" "$@" |
+    "$tools/ss-opt" --ss-pipeline --mlir-print-debuginfo |
+    "$tools/ss-translate" --ssk-to-cuda-files --cuda-folder="$folder/new" >"$folder/lines"
+  cat "$folder/lines" >>"$folder/kernels"
+  kernels=$(sed 's/.*"name":\("[^"]*"\).*/\1/' "$folder/lines" | paste -s -d, | sed 's/,/, /g')
+  echo "  {\"name\": \"$name\", \"kernels\": [$kernels]}" >>"$folder/models"
+}
+
+print_model tiny-hybrid "$root/examples/tiny-hybrid/config.json"
+print_model Nemotron-3-Nano-4B --preset=Nemotron-3-Nano-4B
+print_model Qwen3.5-9B --preset=Qwen3.5-9B
+print_model Kimi-Linear-48B-A3B --preset=Kimi-Linear-48B-A3B
+
+# with_commas FILE: its lines as elements of a JSON array.
+with_commas() { sed '$!s/$/,/' "$1"; }
+
+LC_ALL=C sort -u "$folder/kernels" | sed 's/^/  /' >"$folder/unique"
+{
+  echo '{"format": "sinkstate-kernels", "version": 1,'
+  echo ' "models": ['
+  with_commas "$folder/models"
+  echo ' ],'
+  echo ' "kernels": ['
+  with_commas "$folder/unique"
+  echo ' ]}'
+} >"$folder/new/manifest.json"
+
+if $check; then
+  diff -r -x README.md "$root/kernels_generated" "$folder/new" >&2 ||
+    { echo "kernels_generated/ is not what the compiler prints: run scripts/regenerate-kernels.sh and look at the difference" >&2; exit 1; }
+  exit 0
+fi
+mkdir -p "$root/kernels_generated"
+rm -f "$root"/kernels_generated/*.cu
+cp "$folder"/new/* "$root/kernels_generated/"
+echo "$(ls "$folder/new" | grep -c '\.cu$') kernels in kernels_generated/"
