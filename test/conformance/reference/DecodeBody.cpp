@@ -2,10 +2,15 @@
 
 #include "KernelBodies.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace sinkstate::reference {
 namespace {
+
+/// exp of less is zero in f32: the bound of docs/interfaces.md section 3, which
+/// keeps the running sums precise.
+constexpr double kLowestLogDecay = -104;
 
 double dot(const Vector &a, const Vector &b) {
   double sum = 0;
@@ -84,7 +89,7 @@ void decodeProgram(const LayerSpec &layer, const StateTables &tables,
   StateView state(layer, tables, int64_t(p.slot) * layer.heads + p.head);
   Vector g = state.runningDecay();
   for (size_t c = 0; c < g.size(); ++c)
-    g[c] += p.decay[c];
+    g[c] += std::max(p.decay[c], kLowestLogDecay);
   const std::vector<Component> buffered = state.buffered(g);
   const std::vector<Component> stored =
       state.isDense() ? std::vector<Component>() : state.stored(g);

@@ -9,6 +9,8 @@
 
 #include "LayerMath.h"
 
+#include <utility>
+
 namespace sinkstate::reference {
 
 /// The raw inputs of one request and token in one layer.
@@ -28,6 +30,8 @@ public:
 
   /// [heads, dv, dk]
   const Vector &state() const { return h; }
+  /// Goes on from another state.
+  void setState(Vector state) { h = std::move(state); }
   double frobeniusNorm(int64_t head) const;
 
 private:

@@ -64,6 +64,8 @@ TokenValues RandomRequest::token(int64_t position) const {
       x /= float(layer.dk) / 8;
   token.gate = normals(random, layer.gateFloats(), style.gateMean, 1);
   token.beta = normals(random, layer.heads, 0, 1);
+  if (style.adjust)
+    style.adjust(position, token);
   return token;
 }
 

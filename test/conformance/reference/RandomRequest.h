@@ -11,6 +11,7 @@
 #include "DenseRecurrence.h"
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace sinkstate::reference {
@@ -36,6 +37,8 @@ struct RequestStyle {
   int32_t rank = 0;
   double noise = 0;
   double gateMean = 0; ///< larger: faster decay
+  /// Changes what was drawn, by position; none: as drawn.
+  std::function<void(int64_t, TokenValues &)> adjust = nullptr;
 };
 
 class RandomRequest {

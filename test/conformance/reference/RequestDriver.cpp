@@ -180,6 +180,11 @@ StepResult RequestDriver::step(const std::vector<DrivenRequest *> &requests) {
   return result;
 }
 
+void RequestDriver::rebase(DrivenRequest &request, size_t layer) {
+  const std::vector<float> state = engine.densify(int32_t(layer), request.slot);
+  request.exact(layer).setState(Vector(state.begin(), state.end()));
+}
+
 double RequestDriver::stateError(DrivenRequest &request, size_t layer) {
   const std::vector<float> state =
       engine.densify(int32_t(layer), request.slot);

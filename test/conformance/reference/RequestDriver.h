@@ -55,6 +55,10 @@ public:
   /// Largest |H - H64|_F / |H64|_F over the heads of a layer.
   double stateError(DrivenRequest &request, size_t layer);
 
+  /// Makes the engine's state the exact one, so that errors from here on are
+  /// those of the steps that follow.
+  void rebase(DrivenRequest &request, size_t layer);
+
   const LayerWeights &weights(size_t layer) const {
     return layerWeights[layer];
   }

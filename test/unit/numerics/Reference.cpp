@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace sinkstate::reference {
+namespace sinkstate::numerics {
 namespace {
 
 Matrix besides(const Matrix &a, const Matrix &b) {
@@ -194,4 +194,4 @@ double orthogonalityError(const Matrix &columns) {
   return gram.size() ? gram.cwiseAbs().maxCoeff() : 0;
 }
 
-} // namespace sinkstate::reference
+} // namespace sinkstate::numerics

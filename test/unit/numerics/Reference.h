@@ -8,7 +8,7 @@
 
 #include <vector>
 
-namespace sinkstate::reference {
+namespace sinkstate::numerics {
 
 using Matrix = Eigen::MatrixXd;
 using Vector = Eigen::VectorXd;
@@ -108,5 +108,5 @@ private:
 /// |Q^T Q - I|_max of the columns.
 double orthogonalityError(const Matrix &columns);
 
-} // namespace sinkstate::reference
+} // namespace sinkstate::numerics
 #endif

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <random>
 
-using namespace sinkstate::reference;
+using namespace sinkstate::numerics;
 
 namespace {
 

@@ -1,0 +1,70 @@
+//===- BackEnd.h - Who runs the conformance suite ---------------*- C++ -*-===//
+//
+// A back end turns a graph into kernels and says on which device engines over
+// them run. The suite's tests run once per registered back end.
+//
+//   registerBackEnd(std::make_unique<ReferenceBackEnd>());
+//
+//===----------------------------------------------------------------------===//
+#ifndef SINKSTATE_CONFORMANCE_BACKEND_H
+#define SINKSTATE_CONFORMANCE_BACKEND_H
+
+#include "Graphs.h"
+
+#include "sinkstate/sinkstate.hpp"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace sinkstate::conformance {
+
+/// The kernels of one graph. Engines over it must not outlive it.
+class Model {
+public:
+  virtual ~Model() = default;
+  virtual const Package &package() const = 0;
+  /// The text of manifest.json.
+  virtual const std::string &manifest() const = 0;
+  /// The CPU entry point of a kernel; null where kernels run elsewhere.
+  virtual ss_cpu_kernel kernel(const std::string &) const { return nullptr; }
+};
+
+class BackEnd {
+public:
+  virtual ~BackEnd() = default;
+
+  virtual std::string name() const = 0;
+  /// Why nothing of it can run here; "" where it can.
+  virtual std::string unavailable() const { return ""; }
+  /// Tests it does not support, "Suite" or "Suite.Test", with the reason.
+  virtual std::map<std::string, std::string> unsupported() const { return {}; }
+  /// Sets the device and what else its engines need.
+  virtual void configure(ss_engine_options &) const {}
+  /// Kernels and packages are made by `open` and kept: a graph is compiled
+  /// once in a process.
+  const Model &model(const Graph &graph);
+
+protected:
+  /// Throws where the kernels cannot be had.
+  virtual std::unique_ptr<Model> open(const Graph &graph) = 0;
+
+private:
+  std::map<std::string, std::unique_ptr<Model>> models;
+};
+
+/// Before the tests are listed, that is before InitGoogleTest.
+void registerBackEnd(std::unique_ptr<BackEnd> backEnd);
+const std::vector<std::unique_ptr<BackEnd>> &backEnds();
+
+/// The float64 kernels of reference/.
+std::unique_ptr<BackEnd> makeReferenceBackEnd();
+/// Packages in `folder`/<graph>, on the CPU.
+std::unique_ptr<BackEnd> makePackagesBackEnd(std::string folder);
+/// The same packages on a GPU; `folder` may be "" where there is none.
+std::unique_ptr<BackEnd> makeCudaBackEnd(std::string folder);
+
+} // namespace sinkstate::conformance
+
+#endif

@@ -1,0 +1,207 @@
+//===- Graphs.cpp - The models of the conformance suite -------------------===//
+
+#include "Graphs.h"
+
+#include <cstdio>
+#include <stdexcept>
+
+namespace sinkstate::conformance {
+
+using reference::GateKind;
+using reference::gdnLayer;
+using reference::kdaLayer;
+using reference::LayerSpec;
+using reference::mamba2Layer;
+using reference::NormKind;
+
+namespace {
+
+LayerSpec withPolicy(LayerSpec layer, const char *kind, double value) {
+  layer.policyKind = kind;
+  layer.policyValue = value;
+  if (layer.policyKind == "fixed")
+    layer.active = layer.buffer = int32_t(value);
+  return layer;
+}
+
+LayerSpec withSizes(LayerSpec layer, int32_t active, int32_t buffer,
+                    int32_t draft = 0) {
+  layer.active = active;
+  layer.buffer = buffer;
+  layer.draft = draft;
+  return layer;
+}
+
+LayerSpec bounded(LayerSpec layer) {
+  layer.gate = GateKind::BoundedChannel;
+  layer.gateBound = -5;
+  return layer;
+}
+
+LayerSpec denseForm(LayerSpec layer) {
+  layer.denseForm = true;
+  return layer;
+}
+
+LayerSpec negativeEigenvalues(LayerSpec layer) {
+  layer.betaScale = 2;
+  layer.norm = NormKind::Max;
+  layer.normEpsilon = 1e-12;
+  return layer;
+}
+
+/// Bytes of a full buffer and `rank` components.
+double budgetOf(const LayerSpec &layer, int32_t rank) {
+  const double row = 4.0 * (layer.dv + layer.dk);
+  return layer.buffer * row + rank * (row + 4);
+}
+
+/// Names the layers and leaves out every third index, where a hybrid model
+/// has its attention layers.
+Graph makeGraph(std::string name, std::vector<LayerSpec> layers) {
+  for (size_t i = 0; i < layers.size(); ++i) {
+    layers[i].name = "layer" + std::to_string(i);
+    layers[i].index = int32_t(i + i / 2);
+    layers[i].phase = int32_t(3 * i) % layers[i].buffer;
+  }
+  return {std::move(name), std::move(layers)};
+}
+
+std::vector<Graph> makeGraphs() {
+  const LayerSpec gdn = gdnLayer(4, 2, 64, 128);
+  const LayerSpec mamba2 = mamba2Layer(8, 2, 80, 128);
+  const LayerSpec kda = kdaLayer(2, 2, 64, 128);
+  const LayerSpec smallMamba2 = mamba2Layer(4, 1, 32, 48);
+  return {
+      // Exact (relative, 0), by type and size.
+      makeGraph("gdn_64x128", {gdn}),
+      makeGraph("gdn_128x128", {gdnLayer(2, 1, 128, 128)}),
+      makeGraph("gdn_100x60", {gdnLayer(3, 1, 100, 60)}),
+      makeGraph("gdn_negative", {negativeEigenvalues(gdnLayer(2, 2, 48, 32))}),
+      makeGraph("mamba2_80x128", {mamba2}),
+      makeGraph("mamba2_60x100", {mamba2Layer(3, 3, 60, 100)}),
+      makeGraph("kda_64x128", {kda}),
+      makeGraph("kda_bounded_64x128", {bounded(kda)}),
+      makeGraph("kda_bounded_60x100", {bounded(kdaLayer(4, 2, 60, 100))}),
+      // Exact, by the sizes of the active set and the buffer.
+      makeGraph("gdn_a4_b4", {withSizes(gdnLayer(2, 2, 40, 24), 4, 4)}),
+      makeGraph("mamba2_a16_b16", {withSizes(smallMamba2, 16, 16)}),
+      makeGraph("kda_a4_b12", {withSizes(kdaLayer(2, 1, 24, 40), 4, 12)}),
+      makeGraph("gdn_a1_b2", {withSizes(gdnLayer(2, 1, 24, 40), 1, 2)}),
+      makeGraph("gdn_draft", {withSizes(gdnLayer(2, 1, 24, 40), 8, 8, 3)}),
+      // Policies.
+      makeGraph("gdn_relative", {withPolicy(gdn, "relative", 3e-2)}),
+      makeGraph("mamba2_relative", {withPolicy(mamba2, "relative", 1e-1)}),
+      makeGraph("kda_relative", {withPolicy(kda, "relative", 3e-2)}),
+      makeGraph("gdn_fixed", {withPolicy(gdn, "fixed", 16)}),
+      makeGraph("mamba2_fixed", {withPolicy(smallMamba2, "fixed", 8)}),
+      makeGraph("kda_fixed", {withPolicy(kda, "fixed", 8)}),
+      makeGraph("gdn_energy", {withPolicy(gdn, "energy", 0.99)}),
+      makeGraph("mamba2_energy", {withPolicy(smallMamba2, "energy", 0.999)}),
+      makeGraph("kda_energy", {withPolicy(bounded(kda), "energy", 0.99)}),
+      makeGraph("gdn_budget", {withPolicy(gdn, "budget", budgetOf(gdn, 20))}),
+      makeGraph("mamba2_budget",
+                {withPolicy(smallMamba2, "budget", budgetOf(smallMamba2, 12))}),
+      // Several layers of every kind; the exact one and one that truncates.
+      makeGraph("hybrid", {mamba2Layer(4, 1, 24, 40), gdnLayer(4, 2, 40, 24),
+                           bounded(kdaLayer(2, 2, 24, 32)),
+                           withSizes(gdnLayer(2, 2, 32, 32), 4, 4)}),
+      makeGraph("hybrid_relative",
+                {withPolicy(mamba2Layer(4, 1, 24, 40), "relative", 3e-2),
+                 withPolicy(gdnLayer(4, 2, 40, 24), "relative", 3e-2),
+                 withPolicy(kdaLayer(2, 2, 24, 32), "relative", 3e-2),
+                 denseForm(gdnLayer(2, 2, 32, 32)),
+                 withPolicy(mamba2Layer(2, 2, 32, 32), "fixed", 8)}),
+      makeGraph("dense", {denseForm(mamba2), denseForm(gdn), denseForm(kda),
+                          denseForm(bounded(kdaLayer(2, 1, 60, 100)))}),
+  };
+}
+
+/// A number as MLIR reads it: with a point.
+std::string number(double x) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.17e", x);
+  return text;
+}
+
+std::string gateText(const LayerSpec &layer) {
+  switch (layer.gate) {
+  case GateKind::Softplus:
+    return "<softplus>";
+  case GateKind::SoftplusChannel:
+    return "<softplus_channel>";
+  case GateKind::BoundedChannel:
+    return "<bounded_channel, " + number(layer.gateBound) + ">";
+  }
+  throw std::logic_error("a gate that graphs cannot spell");
+}
+
+std::string normText(const LayerSpec &layer) {
+  switch (layer.norm) {
+  case NormKind::None:
+    return "<none>";
+  case NormKind::Add:
+    return "<add, " + number(layer.normEpsilon) + ">";
+  case NormKind::Max:
+    return "<max, " + number(layer.normEpsilon) + ">";
+  }
+  throw std::logic_error("a normalisation that graphs cannot spell");
+}
+
+std::string policyText(const LayerSpec &layer) {
+  const bool whole =
+      layer.policyKind == "fixed" || layer.policyKind == "budget";
+  return "<" + layer.policyKind + ", " +
+         (whole ? std::to_string(int64_t(layer.policyValue))
+                : number(layer.policyValue)) +
+         ">";
+}
+
+std::string layerText(const LayerSpec &layer) {
+  auto size = [](const char *what, int64_t value) {
+    return std::string(" ") + what + " " + std::to_string(value);
+  };
+  std::string text = "  ss.layer @" + layer.name + " type " + layer.type +
+                     size("index", layer.index) + size("heads", layer.heads) +
+                     size("key_heads", layer.keyHeads) + size("dv", layer.dv) +
+                     size("dk", layer.dk) + "\n      gate #ss.gate" +
+                     gateText(layer) + " norm #ss.norm" + normText(layer) +
+                     " query_scale " + number(layer.queryScale) +
+                     "\n      policy #ss.policy" + policyText(layer) +
+                     size("active", layer.active) +
+                     size("buffer", layer.buffer) + " storage f32 form " +
+                     (layer.denseForm ? "dense" : "factored");
+  std::string attributes;
+  if (layer.betaScale != 1)
+    attributes = "beta_scale = " + number(layer.betaScale) + " : f64";
+  if (layer.draft != 0)
+    attributes += (attributes.empty() ? "draft = " : ", draft = ") +
+                  std::to_string(layer.draft);
+  if (!attributes.empty())
+    text += "\n      {" + attributes + "}";
+  return text + "\n";
+}
+
+} // namespace
+
+const std::vector<Graph> &allGraphs() {
+  static const std::vector<Graph> graphs = makeGraphs();
+  return graphs;
+}
+
+const Graph &graphNamed(const std::string &name) {
+  for (const Graph &graph : allGraphs())
+    if (graph.name == name)
+      return graph;
+  throw std::runtime_error("the conformance suite has no graph '" + name +
+                           "', expected a name of Graphs.cpp");
+}
+
+std::string graphText(const Graph &graph) {
+  std::string text = "ss.model @" + graph.name + " {\n";
+  for (const LayerSpec &layer : graph.layers)
+    text += layerText(layer);
+  return text + "}\n";
+}
+
+} // namespace sinkstate::conformance
