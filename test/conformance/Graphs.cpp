@@ -102,6 +102,10 @@ std::vector<Graph> makeGraphs() {
       makeGraph("gdn_budget", {withPolicy(gdn, "budget", budgetOf(gdn, 20))}),
       makeGraph("mamba2_budget",
                 {withPolicy(smallMamba2, "budget", budgetOf(smallMamba2, 12))}),
+      // The sizes of the paper's example.
+      makeGraph("worked_example",
+                {withSizes(withPolicy(gdnLayer(1, 1, 4, 4), "relative", 0.1),
+                           1, 2)}),
       // Several layers of every kind; the exact one and one that truncates.
       makeGraph("hybrid", {mamba2Layer(4, 1, 24, 40), gdnLayer(4, 2, 40, 24),
                            bounded(kdaLayer(2, 2, 24, 32)),

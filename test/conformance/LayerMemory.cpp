@@ -1,0 +1,227 @@
+//===- LayerMemory.cpp - The tables of one layer, for single kernels ------===//
+
+#include "LayerMemory.h"
+
+#include "sinkstate/cpu_routines.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <stdexcept>
+
+namespace sinkstate::conformance {
+
+//===----------------------------------------------------------------------===//
+// Tables
+//===----------------------------------------------------------------------===//
+
+FloatArray::FloatArray(int64_t size)
+    : storage(size_t(size) + 16), offset(0), count(size) {
+  std::memset(storage.data(), 0xFF, storage.size() * sizeof(float));
+  while (reinterpret_cast<uintptr_t>(storage.data() + offset) % 64 != 0)
+    ++offset;
+}
+
+std::vector<float> FloatArray::copy() const {
+  auto begin = storage.begin() + offset;
+  return {begin, begin + count};
+}
+
+static int64_t pairsOf(const reference::LayerSpec &layer) {
+  return layer.buffer + layer.draft;
+}
+
+LayerMemory::LayerMemory(const reference::LayerSpec &layer, int32_t slots)
+    : layer(layer), slots(slots),
+      rows(states() * layer.rank() * (layer.dk + layer.dv)),
+      weights(states() * layer.rank()),
+      bufferK(int64_t(slots) * layer.keyHeads * pairsOf(layer) * layer.dk),
+      bufferU(states() * pairsOf(layer) * layer.dv),
+      bufferG(states() * pairsOf(layer) * decayChannels()),
+      rank(size_t(states()), 0), status(size_t(states()), 0),
+      count(size_t(slots), 0) {
+  for (int64_t state = 0; state < states(); ++state)
+    rowBase.push_back(state * layer.rank());
+}
+
+float *LayerMemory::key(int64_t state, int64_t pair) {
+  const int64_t slot = state / layer.heads, head = state % layer.heads;
+  const int64_t keyHead = head / (layer.heads / layer.keyHeads);
+  return bufferK.data() +
+         ((slot * layer.keyHeads + keyHead) * pairsOf(layer) + pair) * layer.dk;
+}
+
+float *LayerMemory::update(int64_t state, int64_t pair) {
+  return bufferU.data() + (state * pairsOf(layer) + pair) * layer.dv;
+}
+
+float *LayerMemory::logDecay(int64_t state, int64_t pair) {
+  return bufferG.data() + (state * pairsOf(layer) + pair) * decayChannels();
+}
+
+void LayerMemory::addComponent(int64_t state, double componentWeight,
+                               const std::vector<double> &v,
+                               const std::vector<double> &u) {
+  const int64_t i = rank[size_t(state)]++;
+  weight(state, i) = float(componentWeight);
+  std::copy(v.begin(), v.end(), row(state, i));
+  std::copy(u.begin(), u.end(), row(state, i) + layer.dk);
+}
+
+void LayerMemory::setPair(int64_t state, int64_t pair,
+                          const std::vector<double> &k,
+                          const std::vector<double> &u,
+                          double runningLogDecay) {
+  std::copy(k.begin(), k.end(), key(state, pair));
+  std::copy(u.begin(), u.end(), update(state, pair));
+  std::fill_n(logDecay(state, pair), decayChannels(), float(runningLogDecay));
+}
+
+std::vector<double> LayerMemory::matrix(int64_t state) {
+  const reference::StateTables tables = {
+      rows.data(),  weights.data(), rowBase.data(), rank.data(), status.data(),
+      count.data(), bufferK.data(), bufferU.data(), bufferG.data()};
+  const reference::StateView view(layer, tables, state);
+  return view.matrix(view.runningDecay());
+}
+
+std::vector<uint8_t> LayerMemory::bytes() {
+  std::vector<uint8_t> all;
+  auto add = [&](const void *data, size_t size) {
+    auto *begin = static_cast<const uint8_t *>(data);
+    all.insert(all.end(), begin, begin + size);
+  };
+  for (FloatArray *array : {&rows, &weights, &bufferK, &bufferU, &bufferG})
+    add(array->data(), size_t(array->size()) * sizeof(float));
+  add(rowBase.data(), rowBase.size() * sizeof(int64_t));
+  for (std::vector<int32_t> *array : {&rank, &status, &count})
+    add(array->data(), array->size() * sizeof(int32_t));
+  return all;
+}
+
+//===----------------------------------------------------------------------===//
+// Launches
+//===----------------------------------------------------------------------===//
+
+/// Values of kernel arguments by name; they live as long as this object.
+class KernelLauncher::Values {
+public:
+  explicit Values(LayerMemory &memory) {
+    pointer("rows", memory.rows.data());
+    pointer("weights", memory.weights.data());
+    pointer("row_base", memory.rowBase.data());
+    pointer("rank", memory.rank.data());
+    pointer("status", memory.status.data());
+    pointer("count", memory.count.data());
+    pointer("buffer_k", memory.bufferK.data());
+    pointer("buffer_u", memory.bufferU.data());
+    pointer("buffer_g", memory.bufferG.data());
+  }
+  void pointer(const std::string &name, const void *value) {
+    set(name, value);
+  }
+  template <typename T> void set(const std::string &name, T value) {
+    static_assert(sizeof value <= sizeof(uint64_t));
+    std::memcpy(&bits[name], &value, sizeof value);
+  }
+  const void *operator[](const std::string &name) const {
+    auto it = bits.find(name);
+    if (it == bits.end())
+      throw std::runtime_error("a kernel takes '" + name +
+                               "', which the suite does not set");
+    return &it->second;
+  }
+
+private:
+  std::map<std::string, uint64_t> bits;
+};
+
+KernelLauncher::KernelLauncher(const Model &model, size_t layer) {
+  const nlohmann::json manifest = nlohmann::json::parse(model.manifest());
+  auto find = [&](const char *role) {
+    const std::string name =
+        manifest.at("layers").at(layer).at("kernels").at(role);
+    Kernel kernel;
+    kernel.entry = model.kernel(name);
+    if (!kernel.entry)
+      throw std::runtime_error("kernel '" + name + "' cannot run on the host");
+    for (const nlohmann::json &candidate : manifest.at("kernels"))
+      if (candidate.at("name") == name)
+        for (const nlohmann::json &argument : candidate.at("args"))
+          kernel.arguments.push_back(argument.at("name"));
+    return kernel;
+  };
+  decodeKernel = find("decode");
+  compactKernel = find("compact");
+  densifyKernel = find("densify");
+}
+
+void KernelLauncher::launch(const Kernel &kernel, const Values &values,
+                            int64_t programs, int64_t programsAtOnce) const {
+  std::vector<const void *> arguments;
+  for (const std::string &name : kernel.arguments)
+    arguments.push_back(values[name]);
+  for (int64_t begin = 0; begin < programs;) {
+    const int64_t end = begin + std::min(programsAtOnce, programs - begin);
+    kernel.entry(arguments.data(), ss_cpu_routines(), begin, end);
+    begin = end;
+  }
+}
+
+void KernelLauncher::compact(LayerMemory &memory,
+                             const std::vector<int32_t> &work,
+                             const CompactArguments &arguments) const {
+  Values values(memory);
+  const int32_t workCount = int32_t(work.size());
+  values.pointer("work", work.data());
+  values.pointer("work_count", &workCount);
+  values.set("count_ahead", arguments.countAhead);
+  values.set("policy_value", arguments.policyValue);
+  values.set("max_rank", arguments.maxRank);
+  launch(compactKernel, values, workCount);
+}
+
+std::vector<float> KernelLauncher::densify(LayerMemory &memory,
+                                           int32_t state) const {
+  Values values(memory);
+  FloatArray out(int64_t(memory.layer.dk) * memory.layer.dv);
+  const int64_t outBase = 0;
+  values.pointer("work", &state);
+  values.pointer("out", out.data());
+  values.pointer("out_base", &outBase);
+  launch(densifyKernel, values, 1);
+  return out.copy();
+}
+
+std::vector<float> KernelLauncher::decode(LayerMemory &memory,
+                                          const DecodeArguments &arguments,
+                                          int64_t programsAtOnce) const {
+  const reference::LayerSpec &layer = memory.layer;
+  const int64_t batch = int64_t(arguments.slots.size());
+  Values values(memory);
+  std::map<std::string, FloatArray> inputs;
+  auto input = [&](const std::string &name, const std::vector<float> &rows) {
+    FloatArray &array = inputs.emplace(name, int64_t(rows.size())).first->second;
+    std::copy(rows.begin(), rows.end(), array.data());
+    values.pointer(name, array.data());
+    values.set(name + "_stride", int64_t(rows.size()) / batch);
+  };
+  input("q", arguments.q);
+  input("k", arguments.k);
+  input("v", arguments.v);
+  input("gate", arguments.gate);
+  if (layer.hasBeta())
+    input("beta", arguments.beta);
+  input("a_log", arguments.aLog);
+  input("dt_bias", arguments.dtBias);
+  FloatArray y(batch * layer.valueFloats());
+  values.pointer("y", y.data());
+  values.set("y_stride", layer.valueFloats());
+  values.pointer("slots", arguments.slots.data());
+  launch(decodeKernel, values, batch * layer.heads, programsAtOnce);
+  return y.copy();
+}
+
+} // namespace sinkstate::conformance

@@ -1,0 +1,96 @@
+//===- ReplayTest.cpp - Steps as CUDA graphs ------------------------------===//
+//
+// A step that was captured once gives, replayed with other slots, positions and
+// ranks, the bits of a step that is launched call by call.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ConformanceTest.h"
+#include "GraphReplay.h"
+
+using namespace sinkstate;
+using namespace sinkstate::conformance;
+
+namespace {
+
+class Replay : public ConformanceTest {
+protected:
+  void SetUp() override {
+    if (GetParam().backEnd->name() != "cuda")
+      GTEST_SKIP() << GetParam().backEnd->name()
+                   << ": only streams can be captured";
+    ConformanceTest::SetUp();
+  }
+};
+
+struct Pair {
+  Running captured, launched;
+  test::GraphReplay replay;
+  std::vector<DrivenRequest> a, b;
+
+  Pair(const Case &parameter, int32_t slots)
+      : captured(parameter, optionsFor(slots)),
+        launched(parameter, optionsFor(slots), false),
+        replay(captured.driver) {}
+
+  void add(uint64_t seed) {
+    RequestStyle style;
+    style.rank = int32_t(seed % 4) * 3;
+    a.push_back(captured.request(seed, style));
+    b.push_back(launched.request(seed, style));
+  }
+  /// Both engines decode these requests; -1: padding.
+  void step(const std::vector<int> &which) {
+    std::vector<DrivenRequest *> rowsA, rowsB;
+    for (int i : which) {
+      rowsA.push_back(i < 0 ? nullptr : &a[size_t(i)]);
+      rowsB.push_back(i < 0 ? nullptr : &b[size_t(i)]);
+    }
+    ASSERT_EQ(captured.driver.step(rowsA).y, launched.driver.step(rowsB).y);
+  }
+  void expectEqualStates() {
+    for (size_t i = 0; i < a.size(); ++i)
+      for (int32_t layer = 0; layer < captured.engine.layerCount(); ++layer) {
+        EXPECT_EQ(captured.engine.ranks(layer, a[i].slot),
+                  launched.engine.ranks(layer, b[i].slot));
+        EXPECT_EQ(captured.engine.densify(layer, a[i].slot),
+                  launched.engine.densify(layer, b[i].slot));
+      }
+  }
+};
+
+TEST_P(Replay, GivesTheBitsOfLaunches) {
+  Pair pair(GetParam(), 5);
+  for (uint64_t seed = 0; seed < 4; ++seed)
+    pair.add(seed);
+  const std::vector<std::vector<int>> batches = {
+      {0, 1, 2, 3}, {3, -1, 0, 2}, {1}, {2}, {1, 0, 3, 2},
+      {0, 2},       {3, 1},        {-1}, {0}, {2, 3, -1, -1}};
+  for (int step = 0; step < 60; ++step) {
+    SCOPED_TRACE("step " + std::to_string(step));
+    ASSERT_NO_FATAL_FAILURE(pair.step(batches[size_t(step) % batches.size()]));
+  }
+  EXPECT_EQ(pair.replay.captured(), 3u); // batches of 1, 2 and 4
+  pair.expectEqualStates();
+}
+
+// A slot changes its owner between two replays of one graph.
+TEST_P(Replay, SeesNewOwnersOfSlots) {
+  Pair pair(GetParam(), 2);
+  pair.add(1);
+  pair.add(2);
+  for (int step = 0; step < 13; ++step)
+    ASSERT_NO_FATAL_FAILURE(pair.step({0, 1}));
+  pair.captured.engine.freeSlot(pair.a[0].slot);
+  pair.launched.engine.freeSlot(pair.b[0].slot);
+  pair.add(3);
+  for (int step = 0; step < 13; ++step)
+    ASSERT_NO_FATAL_FAILURE(pair.step({2, 1}));
+  EXPECT_EQ(pair.replay.captured(), 1u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Conformance, Replay,
+                         onEveryBackEnd({"hybrid", "hybrid_relative"}),
+                         caseName);
+
+} // namespace

@@ -1,0 +1,162 @@
+//===- RunsTest.cpp - Hundreds of tokens ----------------------------------===//
+
+#include "ConformanceTest.h"
+#include "FactoredOracle.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+using namespace sinkstate;
+using namespace sinkstate::conformance;
+
+namespace {
+
+/// Runs at eps 0 and expects the error of float32 arithmetic.
+void expectExactRun(const Case &parameter, const ss_engine_options &options,
+                    RequestStyle style = RequestStyle()) {
+  Running run(parameter, options);
+  DrivenRequest request = run.request(7, std::move(style));
+  double worst = 0;
+  for (int step = 0; step < 200; ++step) {
+    worst = std::max(worst, run.driver.step({&request}).worstError);
+    ASSERT_LE(worst, 5e-5) << "token " << step;
+  }
+  for (size_t layer = 0; layer < run.layers.size(); ++layer) {
+    EXPECT_LE(run.driver.stateError(request, layer), 5e-5);
+    for (int32_t status : run.engine.status(int32_t(layer), request.slot))
+      EXPECT_EQ(status, 0) << "layer " << layer;
+  }
+}
+
+const std::vector<std::string> kExactGraphs = {
+    "gdn_64x128", "gdn_100x60",    "gdn_negative",       "mamba2_60x100",
+    "kda_64x128", "gdn_a4_b4",     "kda_bounded_60x100", "mamba2_a16_b16",
+    "kda_a4_b12", "gdn_draft",     "hybrid"};
+
+class Runs : public ConformanceTest {};
+
+// States whose rank is bounded by their inputs need neither the fallback nor
+// consolidation, wherever they run.
+TEST_P(Runs, OfLowRankStayExact) {
+  RequestStyle style;
+  style.rank = 6;
+  expectExactRun(GetParam(), plainOptions(1), style);
+}
+
+TEST_P(Runs, ThatForgetQuicklyStayExact) {
+  RequestStyle style;
+  style.rank = 4;
+  style.gateMean = 2;
+  expectExactRun(GetParam(), plainOptions(1), style);
+}
+
+INSTANTIATE_TEST_SUITE_P(Conformance, Runs, onEveryBackEnd(kExactGraphs),
+                         caseName);
+
+class Consolidation : public ConformanceTest {};
+
+TEST_P(Consolidation, KeepsRunsExact) {
+  ss_engine_options options = plainOptions(1);
+  options.consolidate_every = 3;
+  expectExactRun(GetParam(), options);
+}
+
+// Without consolidation on schedule a state of full rank reaches its bound,
+// where an exact SVD makes room.
+TEST_P(Consolidation, MakesRoomAtTheBound) {
+  expectExactRun(GetParam(), plainOptions(1));
+}
+
+INSTANTIATE_TEST_SUITE_P(Conformance, Consolidation,
+                         onEveryBackEnd(kExactGraphs), caseName);
+
+class DenseFallback : public ConformanceTest {};
+
+TEST_P(DenseFallback, KeepsRunsExact) { expectExactRun(GetParam(), optionsFor(1)); }
+
+TEST_P(DenseFallback, TakesStatesOfFullRank) {
+  Running run(GetParam());
+  RequestStyle style;
+  style.gateMean = -40; // hardly any decay
+  DrivenRequest request = run.request(7, style);
+  for (int step = 0; step < 120; ++step)
+    run.driver.step({&request});
+  EXPECT_GT(run.engine.statistics().went_dense, 0);
+  EXPECT_GT(run.engine.statistics().folds, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Conformance, DenseFallback,
+                         onEveryBackEnd(kExactGraphs), caseName);
+
+//===----------------------------------------------------------------------===//
+// Truncated runs
+//===----------------------------------------------------------------------===//
+
+/// Runs beside the float64 run of the same policy.
+void expectTruncatedRun(const Case &parameter,
+                        const ss_engine_options &options) {
+  Running run(parameter, options);
+  RequestStyle style;
+  style.rank = 12; // a state worth truncating: some directions, and noise
+  style.noise = 0.05;
+  DrivenRequest request = run.request(7, style);
+  const LayerSpec &layer = run.layers[0];
+  FactoredOracle oracle(layer, run.driver.weights(0),
+                        options.consolidate_every);
+  for (int64_t step = 0; step < 200; ++step) {
+    oracle.step(request.inputs(0).token(step));
+    run.driver.step({&request});
+    if (step % 20 != 19)
+      continue;
+    SCOPED_TRACE("token " + std::to_string(step));
+    const std::vector<float> h = run.engine.densify(0, request.slot);
+    const std::vector<int32_t> ranks = run.engine.ranks(0, request.slot);
+    for (int64_t head = 0; head < layer.heads; ++head) {
+      const FactoredOracle::Head &expected = oracle.heads()[size_t(head)];
+      using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic,
+                                     Eigen::RowMajor>;
+      const Eigen::MatrixXd state =
+          Eigen::Map<const RowMajor>(h.data() + head * layer.dv * layer.dk,
+                                     layer.dv, layer.dk)
+              .cast<double>();
+      const double size = expected.exact.h.norm();
+      // A component at the threshold may fall on either side: a tenth more.
+      EXPECT_LE((state - expected.exact.h).norm(),
+                1.1 * expected.bound + 1e-4 * size);
+      EXPECT_LE(std::abs(ranks[size_t(head)] - expected.factored.rank()), 2)
+          << "head " << head << " has " << ranks[size_t(head)]
+          << " components, float64 " << expected.factored.rank();
+    }
+  }
+}
+
+class TruncatedRuns : public ConformanceTest {};
+
+TEST_P(TruncatedRuns, StayWithinWhatWasDropped) {
+  expectTruncatedRun(GetParam(), plainOptions(1));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Conformance, TruncatedRuns,
+    onEveryBackEnd({"gdn_relative", "mamba2_relative", "kda_relative",
+                    "gdn_fixed", "mamba2_fixed", "kda_fixed", "gdn_energy",
+                    "mamba2_energy", "kda_energy", "gdn_budget",
+                    "mamba2_budget"}),
+    caseName);
+
+class ConsolidatedRuns : public ConformanceTest {};
+
+TEST_P(ConsolidatedRuns, StayWithinWhatWasDropped) {
+  ss_engine_options options = plainOptions(1);
+  options.consolidate_every = 2;
+  expectTruncatedRun(GetParam(), options);
+}
+
+INSTANTIATE_TEST_SUITE_P(Conformance, ConsolidatedRuns,
+                         onEveryBackEnd({"gdn_relative", "mamba2_relative",
+                                         "kda_relative", "gdn_energy",
+                                         "mamba2_budget"}),
+                         caseName);
+
+} // namespace
