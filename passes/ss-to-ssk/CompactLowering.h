@@ -52,8 +52,9 @@ private:
   mlir::Value largestWeight();
   mlir::Value threshold(ss::PolicyAttr policy, mlir::Value largest);
   mlir::Value energyThreshold(mlir::Value lowest);
-  /// The threshold that leaves at most max_rank components.
-  mlir::Value limitRank(mlir::Value threshold);
+  /// Marks what max_rank has no room for: weight -1.
+  void limitRank(mlir::Value threshold);
+  void dropBeyond(mlir::Value most);
   /// Ranks all weights, old and new; returns the ranking and its length.
   std::pair<mlir::Value, mlir::Value> rankWeights();
   /// Weight of rank i, at least 0.

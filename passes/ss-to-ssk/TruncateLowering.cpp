@@ -40,7 +40,7 @@ LogicalResult CompactLowering::truncate(ss::PolicyAttr policy) {
       [&] {
         Value limit = k.name("threshold", threshold(policy, largestWeight()));
         if (!policy.isFixed()) // R rows always fit
-          limit = limitRank(limit);
+          limitRank(limit);
         placeRows(limit, keptNew(policy, limit));
       });
   Value before = k.read(t.arguments["status"], t.state);
@@ -133,7 +133,18 @@ Value CompactLowering::energyThreshold(Value lowest) {
   return k.max(lowest, reached[1]);
 }
 
-Value CompactLowering::limitRank(Value limit) {
+void CompactLowering::dropBeyond(Value most) {
+  // By place and not by weight, as equal weights would all stay.
+  Value count = rankWeights().second;
+  k.loop(most, count, 1, [&](Value i) {
+    Value id = k.toIndex(k.read(ranking, i));
+    k.branch(
+        k.less(id, t.rank), [&] { k.write(k.real(-1), weights, id); },
+        [&] { k.write(k.real(-1), newWeights, k.sub(id, t.rank)); });
+  });
+}
+
+void CompactLowering::limitRank(Value limit) {
   k.note("no more than max_rank components");
   Value most = k.name("most", k.toIndex(t.arguments["max_rank"]));
   auto countKept = [&](Value list, Value size, Value sum) {
@@ -145,23 +156,15 @@ Value CompactLowering::limitRank(Value limit) {
                   })[0];
   };
   // Only a state that may not fit pays for the count.
-  Value mayOverflow = k.less(most, k.add(t.rank, k.index(m)));
-  return k.choose(
-      mayOverflow,
-      [&] {
-        Value kept = k.name("kept", countKept(newWeights, k.index(m),
-                                              countKept(weights, t.rank,
-                                                        k.index(0))));
-        return Values{k.choose(
-            k.less(most, kept),
-            [&] {
-              rankWeights();
-              addStatus(k.integer(SS_STATUS_TIGHTENED));
-              return Values{rankedWeight(k.sub(most, k.index(1)))};
-            },
-            [&] { return Values{limit}; })[0]};
-      },
-      [&] { return Values{limit}; })[0];
+  k.branch(k.less(most, k.add(t.rank, k.index(m))), [&] {
+    Value kept = k.name("kept", countKept(newWeights, k.index(m),
+                                          countKept(weights, t.rank,
+                                                    k.index(0))));
+    k.branch(k.less(most, kept), [&] {
+      addStatus(k.integer(SS_STATUS_TIGHTENED));
+      dropBeyond(most);
+    });
+  });
 }
 
 Value CompactLowering::keptNew(ss::PolicyAttr policy, Value limit) {
