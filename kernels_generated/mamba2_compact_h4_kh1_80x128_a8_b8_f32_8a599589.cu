@@ -312,7 +312,7 @@ mamba2_compact_h4_kh1_80x128_a8_b8_f32_8a599589(
       largest = ss::maximum(largest, largest_1);
     }
 
-    float threshold = ss::maximum(largest * 2.3841858e-7f, largest * policy_value);
+    const float threshold = ss::maximum(largest * 2.3841858e-7f, largest * policy_value);
 
     // no more than max_rank components
     const int64_t most = max_rank;
@@ -330,6 +330,10 @@ mamba2_compact_h4_kh1_80x128_a8_b8_f32_8a599589(
       }
 
       if (most < kept) {
+        const int32_t statu_3 = scratch.status[0];
+        __syncwarp();
+        if (lane == 0)
+          scratch.status[0] = statu_3 | 8;
         for (int64_t i = 0; i < stored; i += 32) {
           const int64_t left = stored - i;
           float weights_tile[1];
@@ -344,16 +348,23 @@ mamba2_compact_h4_kh1_80x128_a8_b8_f32_8a599589(
         ss::store_lanes<float, 16>(&scratch.all_weights[stored], new_weights_tile);
         __syncwarp();
         ss::top_k(scratch.ranking, scratch.all_weights, value);
-        const int32_t statu_3 = scratch.status[0];
-        __syncwarp();
-        if (lane == 0)
-          scratch.status[0] = statu_3 | 8;
-        threshold = ss::maximum(scratch.all_weights[scratch.ranking[most - 1]], 0.0f);
+        for (int64_t i = most; i < value; ++i) {
+          __syncwarp();
+          const int64_t value_1 = scratch.ranking[i];
+          if (value_1 < stored) {
+            if (lane == 0)
+              scratch.weights[value_1] = -1.0f;
+          } else {
+            if (lane == 0)
+              scratch.new_weights[value_1 - stored] = -1.0f;
+          }
+        }
       }
     }
 
     int64_t kept_new = 0;
     for (int64_t i = 0; i < 16; ++i) {
+      __syncwarp();
       const float new_weight = scratch.new_weights[i];
       kept_new += new_weight >= threshold && 0.0f < new_weight ? 1 : 0;
     }
@@ -440,7 +451,8 @@ mamba2_compact_h4_kh1_80x128_a8_b8_f32_8a599589(
 
   // the active rows are free for new ones: weight -1
   const int32_t statu_3 = status[state];
+  const int32_t statu_4 = scratch.status[0];
   __syncwarp();
   if (lane == 0)
-    status[state] = statu_3 | scratch.status[0];
+    status[state] = statu_3 | statu_4;
 }
