@@ -104,6 +104,9 @@ public:
         "through the engine's tests";
     return {{"WorkedExample", onHost},
             {"Degenerate", onHost},
+            {"Compaction", onHost},
+            {"Truncation", onHost},
+            {"MaxRank", onHost},
             {"DenseFallback", "states do not go dense on the CUDA device"},
             {"Consolidation",
              "frozen parts are not consolidated on the CUDA device"}};
