@@ -99,13 +99,15 @@ bool Interference::clobbers(Value written, Value needed) const {
   Point point = getWritePoint(written), needs = getWritePoint(needed);
   if (!needed.getParentRegion()->isAncestor(point.block->getParent()))
     return false;
+  if (point.block == needs.block && point.op == needs.op)
+    return true; // arguments of one loop, results of one branch: written together
   if (point.block == needs.block && !point.op)
-    return !needs.op; // iteration arguments of one loop are written together
+    return false;
   Operation *here = point.block == needs.block
                         ? point.op
                         : needs.block->findAncestorOpInBlock(*point.block->getParentOp());
   if (needs.op && (here == needs.op || here->isBeforeInBlock(needs.op)))
-    return false;
+    return false; // not yet there
   return llvm::any_of(needed.getUses(), [&](OpOperand &use) {
     return isNeededAfter(needed, use, point);
   });

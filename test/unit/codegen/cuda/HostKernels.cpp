@@ -6,6 +6,7 @@
 #include "passes/pipelines/Register.h"
 #include "sinkstate/cpu_routines.h"
 
+#include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -38,18 +39,24 @@ PreparedModule::PreparedModule(const std::string &text, const std::string &pipel
     ADD_FAILURE() << "does not parse:\n" << text;
     return;
   }
-  auto manager = mlir::parsePassPipeline(pipeline);
-  if (mlir::failed(manager)) {
-    ADD_FAILURE() << "no pipeline: " << pipeline;
-    module = {};
-    return;
-  }
-  mlir::PassManager passes(context.get());
-  static_cast<mlir::OpPassManager &>(passes) = *manager;
-  if (mlir::failed(passes.run(*module))) {
+  if (!runPasses(pipeline)) {
     ADD_FAILURE() << pipeline << " failed on:\n" << text;
     module = {};
   }
+}
+
+bool PreparedModule::runPasses(const std::string &pipeline) {
+  auto manager = mlir::parsePassPipeline(pipeline);
+  if (mlir::failed(manager))
+    return false;
+  mlir::PassManager passes(context.get());
+  static_cast<mlir::OpPassManager &>(passes) = *manager;
+  return mlir::succeeded(passes.run(*module));
+}
+
+void PreparedModule::prepare() {
+  EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
+  EXPECT_TRUE(runPasses("builtin.module(ssk.kernel(ssk-prepare))"));
 }
 
 std::string PreparedModule::printCuda() const {

@@ -24,10 +24,14 @@ public:
   explicit operator bool() const { return bool(module); }
   mlir::ModuleOp get() const { return *module; }
 
+  /// Runs ssk-prepare on kernels that were built by hand.
+  void prepare();
+
   /// The printed CUDA C++ of all kernels.
   std::string printCuda() const;
 
 private:
+  bool runPasses(const std::string &pipeline);
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
 };
