@@ -100,13 +100,13 @@ public:
   std::string unavailable() const override { return reason; }
   std::map<std::string, std::string> unsupported() const override {
     const std::string onHost =
-        "launches single kernels on the host; the same states reach a GPU "
+        "launches single kernels on the host; the same kernels reach a GPU "
         "through the engine's tests";
-    return {{"WorkedExample", onHost},
-            {"Degenerate", onHost},
-            {"Compaction", onHost},
+    return {{"Compaction", onHost},
             {"Truncation", onHost},
             {"MaxRank", onHost},
+            {"WorkedExample", onHost},
+            {"Degenerate", onHost},
             {"DenseFallback", "states do not go dense on the CUDA device"},
             {"Consolidation",
              "frozen parts are not consolidated on the CUDA device"}};
@@ -127,10 +127,14 @@ private:
     if (folder.empty())
       return "no packages: run conformance_packages and give its folder with "
              "--packages";
+    const Model &first = model(allGraphs().front());
+    if (nlohmann::json::parse(first.manifest()).at("cuda").empty())
+      return "no packages with CUDA code in '" + folder +
+             "': run conformance_packages without --no-cuda";
     try {
       ss_engine_options options = engineOptions();
       configure(options);
-      Engine engine(model(allGraphs().front()).package(), options);
+      Engine engine(first.package(), options);
     } catch (const Exception &exception) {
       if (exception.code() == SS_DEVICE_UNAVAILABLE)
         return std::string("no GPU: ") + exception.what();
