@@ -53,8 +53,10 @@ typedef enum ss_result {
   SS_DEVICE_UNAVAILABLE = 9, /* no driver, no such GPU, or a part of CUDA that
                                 is missing or too old */
   SS_DEVICE_ERROR = 10,      /* the driver refused a call; others still work */
-  SS_DEVICE_LOST = 11        /* the GPU's context is gone (an illegal address,
+  SS_DEVICE_LOST = 11,       /* the GPU's context is gone (an illegal address,
                                 a hardware fault): end the process */
+  SS_NOT_SUPPORTED = 12,     /* the engine's device cannot do this */
+  SS_NOT_IN_BUFFER = 13      /* the tokens to forget have been compacted */
 } ss_result;
 
 /* One line about the last failure in this thread; "" after none. */
@@ -253,6 +255,61 @@ typedef struct ss_statistics {
 } ss_statistics;
 SS_API ss_result ss_engine_statistics(const ss_engine *engine,
                                       ss_statistics *out);
+
+/* ---- hand-over: several tokens, rollback -------------------------------- */
+
+/* Several tokens of every row in one call. Token t of row b begins at
+ * data + b * stride + t * token_stride (in elements). 0: packed; a row is then
+ * [tokens, heads, ...], which is also what stride 0 in ss_decode_args means
+ * here. */
+typedef struct ss_token_args {
+  uint32_t struct_size;
+  int32_t tokens;            /* most tokens of a row, at least 1 */
+  const int32_t *row_tokens; /* [batch], 0 to `tokens` each, host memory; NULL:
+                                all have `tokens`. y of the others becomes 0 */
+  int64_t q_token_stride, k_token_stride, v_token_stride;
+  int64_t gate_token_stride, beta_token_stride, y_token_stride;
+} ss_token_args;
+
+/* Decodes `tokens` tokens of every row in one layer, as ss_decode_layer does
+ * one: the same bits as so many steps of one token, and y of every one of them
+ * (the verification of draft tokens, or a chunk of a prompt). Every layer of
+ * the step takes the same tokens; ss_end_step then advances the positions by
+ * them.
+ *
+ * Layers with a declared draft length D (`draft` in the graph) compact before
+ * the first token of the next call, not after the token that makes them due:
+ * until then the newest D + 1 tokens of a call can be forgotten. A longer call
+ * takes the ones before as accepted. Where compaction is due within the newest
+ * D + 1 tokens, the later of them are therefore decoded before it: more exact,
+ * but not the bits of single steps.
+ *
+ * Out of memory in a call of more than D + 1 tokens leaves the rows within a
+ * step: reset their slots. SS_NOT_SUPPORTED on CUDA. */
+SS_API ss_result ss_decode_layer_tokens(ss_engine *engine, int32_t layer,
+                                        const ss_decode_args *args,
+                                        const ss_token_args *tokens);
+
+/* Forgets the newest `tokens` tokens of a slot in every layer: to the bit as if
+ * they had never been decoded. Between steps. SS_NOT_IN_BUFFER where a layer
+ * has compacted one of them or keeps no buffer (form dense); nothing has
+ * changed then. Always possible after a call of at most D + 1 tokens, for as
+ * many of them, where every layer declares D draft tokens.
+ * SS_NOT_SUPPORTED on CUDA. */
+SS_API ss_result ss_slot_rollback(ss_engine *engine, int32_t slot,
+                                  int32_t tokens, void *stream);
+/* The same for slots[i] by tokens[i] (host memory; negative slots are skipped):
+ * all of them, or none on an error. */
+SS_API ss_result ss_slot_rollback_batch(ss_engine *engine,
+                                        const int32_t *slots,
+                                        const int32_t *tokens, int32_t batch,
+                                        void *stream);
+/* The most tokens that ss_slot_rollback can forget now. */
+SS_API ss_result ss_slot_rollback_room(const ss_engine *engine, int32_t slot,
+                                       int32_t *tokens);
+/* Tokens decoded since the slot was fresh, those forgotten not counted. */
+SS_API ss_result ss_slot_position(const ss_engine *engine, int32_t slot,
+                                  int64_t *position);
 
 #ifdef __cplusplus
 }

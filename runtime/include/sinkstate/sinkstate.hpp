@@ -124,6 +124,24 @@ public:
     endStep(slots.data(), int32_t(slots.size()));
   }
 
+  void decodeTokens(int32_t layer, const ss_decode_args &args,
+                    const ss_token_args &tokens) {
+    check(ss_decode_layer_tokens(get(), layer, &args, &tokens));
+  }
+  void rollback(int32_t slot, int32_t tokens, void *stream = nullptr) {
+    check(ss_slot_rollback(get(), slot, tokens, stream));
+  }
+  int32_t rollbackRoom(int32_t slot) const {
+    int32_t tokens = 0;
+    check(ss_slot_rollback_room(get(), slot, &tokens));
+    return tokens;
+  }
+  int64_t position(int32_t slot) const {
+    int64_t position = 0;
+    check(ss_slot_position(get(), slot, &position));
+    return position;
+  }
+
   void synchronize(void *stream = nullptr) {
     check(ss_engine_synchronize(get(), stream));
   }

@@ -29,52 +29,63 @@ void Engine::checkBatchSlots(const LayerState &layer,
       fail(SS_BUFFER_FULL, "layer '", layer.manifest().name,
            "' has decoded position ", owner.position, " of slot ", slot,
            " already, expected one token per step: call ss_end_step first");
-    if (!layer.manifest().denseForm &&
-        layer.count[slot] >= layer.manifest().buffer + layer.manifest().draft)
-      fail(SS_INTERNAL, "layer '", layer.manifest().name, "' of slot ", slot,
+    // With draft tokens the compaction that is due comes first.
+    const LayerManifest &manifest = layer.manifest();
+    if (!manifest.denseForm && manifest.draft == 0 &&
+        layer.count[slot] >= manifest.buffer)
+      fail(SS_INTERNAL, "layer '", manifest.name, "' of slot ", slot,
            " has a full buffer that was not compacted: report it");
   }
 }
 
-Engine::DueWork Engine::dueWork(const LayerState &layer,
-                                std::span<const int32_t> batch) const {
-  DueWork due;
+/// Whether the layer compacts after token `token` of the step.
+bool Engine::isDue(const LayerState &layer, int32_t slot,
+                   int32_t token) const {
   const LayerManifest &manifest = layer.manifest();
-  if (manifest.denseForm)
-    return due;
-  for (int32_t slot : batch) {
-    if (slot < 0)
+  // The request's own position decides, so that its bits do not depend on
+  // when it joined.
+  const int64_t next = slots[size_t(slot)].position + token + 1;
+  return next % manifest.buffer == manifest.phase ||
+         layer.count[slot] + 1 >= manifest.buffer;
+}
+
+void Engine::addDue(const LayerState &layer, int32_t slot, int32_t ahead,
+                    DueWork &due) const {
+  due.slots.push_back(slot);
+  const int32_t pairs = layer.count[slot] + ahead;
+  const int64_t first = layer.firstState(slot);
+  for (int64_t state = first; state < first + layer.heads(); ++state) {
+    if (layer.isDense(state)) {
+      due.dense.push_back(int32_t(state));
+      due.foldBase.push_back(layer.rowBase[state] * layer.layout().rowFloats);
       continue;
-    // The request's own position decides, so that its bits do not depend on
-    // when it joined.
-    const int64_t next = slots[size_t(slot)].position + 1;
-    const int32_t pairs = layer.count[slot] + 1;
-    if (next % manifest.buffer != manifest.phase && pairs < manifest.buffer)
-      continue;
-    due.slots.push_back(slot);
-    const int64_t first = layer.firstState(slot);
-    for (int64_t state = first; state < first + layer.heads(); ++state) {
-      if (layer.isDense(state)) {
-        due.dense.push_back(int32_t(state));
-        due.foldBase.push_back(layer.rowBase[state] *
-                               layer.layout().rowFloats);
-        continue;
-      }
-      due.factored.push_back(int32_t(state));
-      if (layer.rank[state] + pairs > manifest.rank)
-        due.atBound.push_back(int32_t(state));
     }
+    due.factored.push_back(int32_t(state));
+    if (layer.rank[state] + pairs > layer.manifest().rank)
+      due.atBound.push_back(int32_t(state));
   }
+}
+
+Engine::DueWork Engine::dueWork(const LayerState &layer,
+                                std::span<const int32_t> batch,
+                                int32_t token) const {
+  DueWork due;
+  if (layer.manifest().denseForm || layer.manifest().draft > 0)
+    return due; // drafts: see compactDeferred
+  for (int32_t slot : batch)
+    if (slot >= 0 && isDue(layer, slot, token))
+      addDue(layer, slot, 1, due);
   return due;
 }
 
-void Engine::reserveRows(LayerState &layer, const DueWork &due) {
+void Engine::reserveRows(LayerState &layer, const DueWork &due,
+                         int32_t ahead) {
   // Compaction works in the state's own block: room for what is stored and for
   // the whole buffer. Taken before anything changes, so that running out of
   // memory leaves every state as it was.
   try {
     for (int32_t state : due.factored) {
-      const int64_t pairs = layer.count[state / layer.heads()] + 1;
+      const int64_t pairs = layer.count[state / layer.heads()] + ahead;
       layer.ensureRows(state, std::min<int64_t>(layer.rank[state] + pairs,
                                                 layer.manifest().rank));
     }
@@ -95,27 +106,39 @@ void Engine::launchDecode(LayerState &layer, const ss_decode_args &args) {
                  int64_t(args.batch) * layer.heads()});
 }
 
-void Engine::decodeLayer(int32_t index, const ss_decode_args &args) {
-  checkedLayer(index);
-  LayerState &layer = layers[size_t(index)];
-  checkDecode(layer, args);
+/// Token `token` of the step, whose arrays `args` names.
+void Engine::decodeToken(LayerState &layer, const ss_decode_args &args,
+                         int32_t token) {
   const std::span<const int32_t> batch(args.slots, size_t(args.batch));
-  const DueWork due = dueWork(layer, batch);
+  const DueWork due = dueWork(layer, batch, token);
   {
     Stopwatch time(counters.decode_seconds);
-    reserveRows(layer, due);
+    reserveRows(layer, due, 1);
     launchDecode(layer, args);
     device.wait();
   }
   for (int32_t slot : batch) {
     if (slot < 0)
       continue;
-    layer.decodedTokens[size_t(slot)] = slots[size_t(slot)].position + 1;
+    layer.decodedTokens[size_t(slot)] =
+        slots[size_t(slot)].position + token + 1;
     if (!layer.manifest().denseForm)
       ++layer.count[slot];
   }
   if (!due.slots.empty())
     compact(layer, due);
+}
+
+void Engine::decodeLayer(int32_t index, const ss_decode_args &args) {
+  checkedLayer(index);
+  LayerState &layer = layers[size_t(index)];
+  checkDecode(layer, args);
+  const std::span<const int32_t> batch(args.slots, size_t(args.batch));
+  const std::vector<int32_t> one(batch.size(), 1);
+  checkStepTokens(layer, batch, one);
+  compactDeferred(layer, batch, 0);
+  decodeToken(layer, args, 0);
+  noteStepTokens(batch, one);
 }
 
 } // namespace sinkstate::runtime

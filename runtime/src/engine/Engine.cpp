@@ -57,6 +57,7 @@ void Engine::resetStates(int32_t slot) {
     noteAllocation(layer);
   }
   slots[size_t(slot)].position = 0;
+  slots[size_t(slot)].stepTokens = Slot::kNone;
 }
 
 int32_t Engine::allocateSlot(Stream) {
@@ -95,7 +96,7 @@ void Engine::endStep(std::span<const int32_t> batch, Stream) {
   }
   for (int32_t slot : batch)
     if (slot >= 0)
-      ++slots[size_t(slot)].position;
+      slots[size_t(slot)].endStep();
 }
 
 void Engine::layerInfo(int32_t index, ss_layer_info &info) const {

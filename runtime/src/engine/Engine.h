@@ -3,7 +3,7 @@
 // Holds the states of all layers and slots and drives the kernels over them.
 // Split by concern: Engine.cpp (slots, inspection), Decode.cpp (one token),
 // Compaction.cpp (a full buffer), Consolidation.cpp (exact SVDs on the host),
-// MemoryPlan.cpp.
+// MemoryPlan.cpp. What an engine does besides decoding is in ../handover.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SINKSTATE_ENGINE_ENGINE_H
@@ -53,6 +53,14 @@ public:
   void status(int32_t layer, int32_t slot, int32_t *status) const override;
   void statistics(ss_statistics &out) const override;
 
+  // Hand-over: handover/Tokens.cpp, handover/Rollback.cpp.
+  void decodeTokens(int32_t layer, const ss_decode_args &args,
+                    const ss_token_args &tokens) override;
+  void rollback(std::span<const int32_t> slots,
+                std::span<const int32_t> tokens, Stream) override;
+  int32_t rollbackRoom(int32_t slot) const override;
+  int64_t position(int32_t slot) const override;
+
   // Memory.
   void *allocateMemory(size_t bytes) override;
   void freeMemory(void *memory) override;
@@ -80,13 +88,32 @@ private:
   /// Brings the counters of allocated bytes up to date.
   void noteAllocation(const LayerState &layer);
 
+  // handover/Tokens.cpp
+  void compactDeferred(LayerState &layer, std::span<const int32_t> batch,
+                       int32_t token);
+  void checkStepTokens(const LayerState &layer,
+                       std::span<const int32_t> batch,
+                       std::span<const int32_t> tokens) const;
+  void noteStepTokens(std::span<const int32_t> batch,
+                      std::span<const int32_t> tokens);
+
+  // handover/Rollback.cpp
+  void checkBetweenSteps(int32_t slot) const;
+  void checkRollback(int32_t slot, int32_t tokens) const;
+
   // Decode.cpp
+  void decodeToken(LayerState &layer, const ss_decode_args &args,
+                   int32_t token);
   void checkDecode(const LayerState &layer, const ss_decode_args &args);
   void checkBatchSlots(const LayerState &layer,
                        std::span<const int32_t> slots);
-  DueWork dueWork(const LayerState &layer,
-                  std::span<const int32_t> slots) const;
-  void reserveRows(LayerState &layer, const DueWork &due);
+  bool isDue(const LayerState &layer, int32_t slot, int32_t token) const;
+  /// `ahead`: pairs that will be in the buffer beyond its count, 0 or 1.
+  void addDue(const LayerState &layer, int32_t slot, int32_t ahead,
+              DueWork &due) const;
+  DueWork dueWork(const LayerState &layer, std::span<const int32_t> slots,
+                  int32_t token) const;
+  void reserveRows(LayerState &layer, const DueWork &due, int32_t ahead);
   void launchDecode(LayerState &layer, const ss_decode_args &args);
 
   // Compaction.cpp
@@ -113,6 +140,14 @@ private:
     bool inUse = false;
     int64_t position = 0;
     uint64_t lastBatch = 0; ///< number of the last batch that named it
+    /// Tokens that the layers of this step take; kNone: no layer was decoded.
+    int32_t stepTokens = kNone;
+    static constexpr int32_t kNone = -1;
+
+    void endStep() {
+      position += stepTokens == kNone ? 1 : stepTokens;
+      stepTokens = kNone;
+    }
   };
   std::vector<Slot> slots;
   std::vector<int32_t> freeSlots; ///< the next one last

@@ -43,6 +43,16 @@ public:
   virtual void status(int32_t layer, int32_t slot, int32_t *status) const = 0;
   virtual void statistics(ss_statistics &out) const = 0;
 
+  // Hand-over (handover/). A device that lacks one of them inherits it from
+  // here: it fails with SS_NOT_SUPPORTED.
+  virtual void decodeTokens(int32_t layer, const ss_decode_args &args,
+                            const ss_token_args &tokens);
+  /// `slots` and `tokens` are host memory; all or none.
+  virtual void rollback(std::span<const int32_t> slots,
+                        std::span<const int32_t> tokens, Stream stream);
+  virtual int32_t rollbackRoom(int32_t slot) const;
+  virtual int64_t position(int32_t slot) const;
+
   // Memory of the device for callers that have no other way to it.
   virtual void *allocateMemory(size_t bytes) = 0;
   virtual void freeMemory(void *memory) = 0;

@@ -81,7 +81,7 @@ void LayerLayout::setClasses(const LayerManifest &layer) {
     classes.push_back(denseRows);
     // After a compaction a factored state is below the break-even rank, and
     // takes a full buffer in before the next.
-    int64_t factored = breakEvenRank - 1 + layer.buffer;
+    int64_t factored = breakEvenRank - 1 + layer.buffer + layer.draft;
     mostRows = std::max(denseRows, std::min(rankBound, factored));
   }
   std::sort(classes.begin(), classes.end());

@@ -1,0 +1,32 @@
+//===- Unsupported.cpp - What a device does not do ------------------------===//
+
+#include "capi/Failure.h"
+#include "engine/StateEngine.h"
+
+namespace sinkstate::runtime {
+namespace {
+
+[[noreturn]] void notSupported(const char *what) {
+  fail(SS_NOT_SUPPORTED, what,
+       " is not supported on the CUDA device: use an engine on the CPU");
+}
+
+} // namespace
+
+void StateEngine::decodeTokens(int32_t, const ss_decode_args &,
+                               const ss_token_args &) {
+  notSupported("decoding several tokens in one call");
+}
+
+void StateEngine::rollback(std::span<const int32_t>, std::span<const int32_t>,
+                           Stream) {
+  notSupported("rollback");
+}
+
+int32_t StateEngine::rollbackRoom(int32_t) const { notSupported("rollback"); }
+
+int64_t StateEngine::position(int32_t) const {
+  notSupported("the position of a slot");
+}
+
+} // namespace sinkstate::runtime
