@@ -8,7 +8,7 @@
 
 // kda_compact_h2_kh2_128x128_a8_b8_f32_140e6923: compact
 //
-// One warp a program, 1 program a block, 43760 bytes of shared memory.
+// One warp a program, 1 program a block, 43760 bytes of shared memory, in a loop over programs.
 // reads rows, weights, row_base, rank, status, count, buffer_k, buffer_u, buffer_g, work,
 // work_count
 // writes rows, weights, rank, status
@@ -73,411 +73,413 @@ kda_compact_h2_kh2_128x128_a8_b8_f32_140e6923(
     float policy_value,
     int32_t max_rank,
     int64_t programs) {
-  const int64_t program = blockIdx.x;
-  if (program >= programs)
-    return;
   __shared__ kda_compact_h2_kh2_128x128_a8_b8_f32_140e6923_scratch scratch;
   const int lane = ss::lane_id();
-
-  if (program >= int64_t(work_count[0]))
-    return;
-
-  const int64_t state = work[program];
-  const int64_t slot = state / 2;
-  const int64_t head = state % 2;
-  const int64_t stored = rank[state];
-  const int64_t base = row_base[state];
-  const int64_t pairs = count[slot] + count_ahead;
-  if (lane == 0)
-    scratch.status[0] = 0;
-  const bool is_true = pairs > 0;
-  const int64_t value = state * 8;
-  float decay_before[4];
-  ss::load_lanes<float4, 128>(decay_before, &buffer_g[is_true ? (value + pairs - 1) * 128 : 0],
-      is_true ? 128 : 0);
-
-  // fold the decays into the rows' keys, their lengths into the weights
-  float tile[4];
-#pragma unroll
-  for (int e = 0; e < 4; ++e)
-    tile[e] = expf(decay_before[e]);
-  for (int64_t i = 0; i < stored; ++i) {
-    const int64_t row = base + i;
-    const int64_t row_at = row * 256;
+  const int64_t program_end = min(programs, int64_t(work_count[0]));
+  const int64_t program_step = int64_t(gridDim.x);
+  for (int64_t program = blockIdx.x; program < program_end; program += program_step) {
     __syncwarp();
-    float rows_tile[4];
-    ss::load_lanes<float4, 128>(rows_tile, &rows[row_at]);
-    float tile_1[4];
-#pragma unroll
-    for (int e = 0; e < 4; ++e)
-      tile_1[e] = rows_tile[e] * tile[e];
-    const float dots = ss::dot<128>(tile_1, tile_1);
-    const float length = sqrtf(dots);
-    const float inverse = length == 0.0f ? 0.0f : 1.0f / length;
-    float tile_2[4];
-#pragma unroll
-    for (int e = 0; e < 4; ++e)
-      tile_2[e] = tile_1[e] * inverse;
-    __syncwarp();
-    ss::store_lanes<float4, 128>(&rows[row_at], tile_2);
+
+    if (program >= int64_t(work_count[0]))
+      continue;
+
+    const int64_t state = work[program];
+    const int64_t slot = state / 2;
+    const int64_t head = state % 2;
+    const int64_t stored = rank[state];
+    const int64_t base = row_base[state];
+    const int64_t pairs = count[slot] + count_ahead;
     if (lane == 0)
-      scratch.weights[i] = weights[row] * length;
-  }
+      scratch.status[0] = 0;
+    const bool is_true = pairs > 0;
+    const int64_t value = state * 8;
+    float decay_before[4];
+    ss::load_lanes<float4, 128>(decay_before, &buffer_g[is_true ? (value + pairs - 1) * 128 : 0],
+        is_true ? 128 : 0);
 
-  // active components: the largest weights
-  __syncwarp();
-  ss::top_k(scratch.order, scratch.weights, stored);
-  for (int64_t i = 0; i < 8; ++i) {
-    __syncwarp();
-    const int64_t source = scratch.order[i];
-    if (source < 0) {
-      float tile_1[4] = {};
-      ss::store_lanes<float4, 128>(&scratch.left[i][0], tile_1);
-      float tile_2[4] = {};
-      ss::store_lanes<float4, 128>(&scratch.right[i][0], tile_2);
-      if (lane == 0)
-        scratch.block_weights[i] = 0.0;
-    } else {
-      const int64_t row = base + source;
+    // fold the decays into the rows' keys, their lengths into the weights
+    float tile[4];
+#pragma unroll
+    for (int e = 0; e < 4; ++e)
+      tile[e] = expf(decay_before[e]);
+    for (int64_t i = 0; i < stored; ++i) {
+      const int64_t row = base + i;
       const int64_t row_at = row * 256;
+      __syncwarp();
       float rows_tile[4];
       ss::load_lanes<float4, 128>(rows_tile, &rows[row_at]);
-      float rows_tile_1[4];
-      ss::load_lanes<float4, 128>(rows_tile_1, &rows[row_at + 128]);
-      ss::store_lanes<float4, 128>(&scratch.right[i][0], rows_tile);
-      ss::store_lanes<float4, 128>(&scratch.left[i][0], rows_tile_1);
-      if (lane == 0)
-        scratch.block_weights[i] = double(scratch.weights[source]);
-    }
-  }
-
-  // buffered pairs behind the active components
-  for (int64_t i = 0; i < 8; ++i) {
-    const int64_t row = i + 8;
-    if (i < pairs) {
-      const int64_t pair = value + i;
-      const int64_t value_1 = pair * 128;
-      float buffer_u_tile[4];
-      ss::load_lanes<float4, 128>(buffer_u_tile, &buffer_u[value_1]);
-      const int64_t key_at = ((slot * 2 + head) * 8 + i) * 128;
-      float buffer_k_tile[4];
-      ss::load_lanes<float4, 128>(buffer_k_tile, &buffer_k[key_at]);
-      float buffer_g_tile[4];
-      ss::load_lanes<float4, 128>(buffer_g_tile, &buffer_g[value_1]);
       float tile_1[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        tile_1[e] = buffer_k_tile[e] * expf(decay_before[e] - buffer_g_tile[e]);
+        tile_1[e] = rows_tile[e] * tile[e];
+      const float dots = ss::dot<128>(tile_1, tile_1);
+      const float length = sqrtf(dots);
+      const float inverse = length == 0.0f ? 0.0f : 1.0f / length;
+      float tile_2[4];
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        tile_2[e] = tile_1[e] * inverse;
       __syncwarp();
-      ss::store_lanes<float4, 128>(&scratch.left[row][0], buffer_u_tile);
-      ss::store_lanes<float4, 128>(&scratch.right[row][0], tile_1);
+      ss::store_lanes<float4, 128>(&rows[row_at], tile_2);
       if (lane == 0)
-        scratch.block_weights[row] = 1.0;
-    } else {
-      float tile_1[4] = {};
-      __syncwarp();
-      ss::store_lanes<float4, 128>(&scratch.left[row][0], tile_1);
-      float tile_2[4] = {};
-      ss::store_lanes<float4, 128>(&scratch.right[row][0], tile_2);
-      if (lane == 0)
-        scratch.block_weights[row] = 0.0;
+        scratch.weights[i] = weights[row] * length;
     }
-  }
 
-  // orthogonalise the left side: Q = T A, R = T G, G = A A^T
-  __syncwarp();
-  ss::matmul<false, true>(scratch.gram, scratch.left, scratch.left);
-  for (int64_t i = 0; i < 16; ++i) {
+    // active components: the largest weights
     __syncwarp();
-    double gram_tile[1];
-    ss::load_lanes<double, 16>(gram_tile, &scratch.gram[i][0]);
-    ss::store_lanes<double, 16>(&scratch.work[i][0], gram_tile);
-  }
+    ss::top_k(scratch.order, scratch.weights, stored);
+    for (int64_t i = 0; i < 8; ++i) {
+      __syncwarp();
+      const int64_t source = scratch.order[i];
+      if (source < 0) {
+        float tile_1[4] = {};
+        ss::store_lanes<float4, 128>(&scratch.left[i][0], tile_1);
+        float tile_2[4] = {};
+        ss::store_lanes<float4, 128>(&scratch.right[i][0], tile_2);
+        if (lane == 0)
+          scratch.block_weights[i] = 0.0;
+      } else {
+        const int64_t row = base + source;
+        const int64_t row_at = row * 256;
+        float rows_tile[4];
+        ss::load_lanes<float4, 128>(rows_tile, &rows[row_at]);
+        float rows_tile_1[4];
+        ss::load_lanes<float4, 128>(rows_tile_1, &rows[row_at + 128]);
+        ss::store_lanes<float4, 128>(&scratch.right[i][0], rows_tile);
+        ss::store_lanes<float4, 128>(&scratch.left[i][0], rows_tile_1);
+        if (lane == 0)
+          scratch.block_weights[i] = double(scratch.weights[source]);
+      }
+    }
 
-  __syncwarp();
-  const int32_t bits = ss::orthogonalize<16>(16, &scratch.work[0][0], &scratch.t_left[0][0]);
-  __syncwarp();
-  ss::matmul<false, false>(scratch.r_left, scratch.t_left, scratch.gram);
-  const int32_t statu = scratch.status[0];
-  __syncwarp();
-  if (lane == 0)
-    scratch.status[0] = statu | (bits & 1);
-  if ((bits & 2) > 0) {
-    // ill-conditioned: form Q and orthogonalise it once more
-    ss::matmul<false, false>(scratch.q_1, scratch.t_left, scratch.left);
+    // buffered pairs behind the active components
+    for (int64_t i = 0; i < 8; ++i) {
+      const int64_t row = i + 8;
+      if (i < pairs) {
+        const int64_t pair = value + i;
+        const int64_t value_1 = pair * 128;
+        float buffer_u_tile[4];
+        ss::load_lanes<float4, 128>(buffer_u_tile, &buffer_u[value_1]);
+        const int64_t key_at = ((slot * 2 + head) * 8 + i) * 128;
+        float buffer_k_tile[4];
+        ss::load_lanes<float4, 128>(buffer_k_tile, &buffer_k[key_at]);
+        float buffer_g_tile[4];
+        ss::load_lanes<float4, 128>(buffer_g_tile, &buffer_g[value_1]);
+        float tile_1[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          tile_1[e] = buffer_k_tile[e] * expf(decay_before[e] - buffer_g_tile[e]);
+        __syncwarp();
+        ss::store_lanes<float4, 128>(&scratch.left[row][0], buffer_u_tile);
+        ss::store_lanes<float4, 128>(&scratch.right[row][0], tile_1);
+        if (lane == 0)
+          scratch.block_weights[row] = 1.0;
+      } else {
+        float tile_1[4] = {};
+        __syncwarp();
+        ss::store_lanes<float4, 128>(&scratch.left[row][0], tile_1);
+        float tile_2[4] = {};
+        ss::store_lanes<float4, 128>(&scratch.right[row][0], tile_2);
+        if (lane == 0)
+          scratch.block_weights[row] = 0.0;
+      }
+    }
+
+    // orthogonalise the left side: Q = T A, R = T G, G = A A^T
     __syncwarp();
-    ss::matmul<false, true>(scratch.gram, scratch.q_1, scratch.left);
-    ss::matmul<false, true>(scratch.work, scratch.q_1, scratch.q_1);
+    ss::matmul<false, true>(scratch.gram, scratch.left, scratch.left);
+    for (int64_t i = 0; i < 16; ++i) {
+      __syncwarp();
+      double gram_tile[1];
+      ss::load_lanes<double, 16>(gram_tile, &scratch.gram[i][0]);
+      ss::store_lanes<double, 16>(&scratch.work[i][0], gram_tile);
+    }
+
     __syncwarp();
-    const int32_t bits_1 = ss::orthogonalize<16>(16, &scratch.work[0][0], &scratch.t_left[0][0]);
+    const int32_t bits = ss::orthogonalize<16>(16, &scratch.work[0][0], &scratch.t_left[0][0]);
+    __syncwarp();
+    ss::matmul<false, false>(scratch.r_left, scratch.t_left, scratch.gram);
+    const int32_t statu = scratch.status[0];
+    __syncwarp();
+    if (lane == 0)
+      scratch.status[0] = statu | (bits & 1);
+    if ((bits & 2) > 0) {
+      // ill-conditioned: form Q and orthogonalise it once more
+      ss::matmul<false, false>(scratch.q_1, scratch.t_left, scratch.left);
+      __syncwarp();
+      ss::matmul<false, true>(scratch.gram, scratch.q_1, scratch.left);
+      ss::matmul<false, true>(scratch.work, scratch.q_1, scratch.q_1);
+      __syncwarp();
+      const int32_t bits_1 = ss::orthogonalize<16>(16, &scratch.work[0][0], &scratch.t_left[0][0]);
+      const int32_t statu_1 = scratch.status[0];
+      __syncwarp();
+      if (lane == 0)
+        scratch.status[0] = statu_1 | (bits_1 & 1);
+      ss::matmul<false, false>(scratch.r_left, scratch.t_left, scratch.gram);
+      for (int64_t i = 0; i < 16; ++i) {
+        float q_tile[4];
+        ss::load_lanes<float4, 128>(q_tile, &scratch.q_1[i][0]);
+        __syncwarp();
+        ss::store_lanes<float4, 128>(&scratch.left[i][0], q_tile);
+      }
+    }
+
+    // orthogonalise the right side
+    __syncwarp();
+    ss::matmul<false, true>(scratch.gram, scratch.right, scratch.right);
+    for (int64_t i = 0; i < 16; ++i) {
+      __syncwarp();
+      double gram_tile[1];
+      ss::load_lanes<double, 16>(gram_tile, &scratch.gram[i][0]);
+      ss::store_lanes<double, 16>(&scratch.work[i][0], gram_tile);
+    }
+
+    __syncwarp();
+    const int32_t bits_1 = ss::orthogonalize<16>(16, &scratch.work[0][0], &scratch.t_right[0][0]);
+    __syncwarp();
+    ss::matmul<false, false>(scratch.r_right, scratch.t_right, scratch.gram);
     const int32_t statu_1 = scratch.status[0];
     __syncwarp();
     if (lane == 0)
       scratch.status[0] = statu_1 | (bits_1 & 1);
-    ss::matmul<false, false>(scratch.r_left, scratch.t_left, scratch.gram);
-    for (int64_t i = 0; i < 16; ++i) {
-      float q_tile[4];
-      ss::load_lanes<float4, 128>(q_tile, &scratch.q_1[i][0]);
+    if ((bits_1 & 2) > 0) {
+      // ill-conditioned: form Q and orthogonalise it once more
+      ss::matmul<false, false>(scratch.q, scratch.t_right, scratch.right);
       __syncwarp();
-      ss::store_lanes<float4, 128>(&scratch.left[i][0], q_tile);
+      ss::matmul<false, true>(scratch.gram, scratch.q, scratch.right);
+      ss::matmul<false, true>(scratch.work, scratch.q, scratch.q);
+      __syncwarp();
+      const int32_t bits_2 = ss::orthogonalize<16>(16, &scratch.work[0][0], &scratch.t_right[0][0]);
+      const int32_t statu_2 = scratch.status[0];
+      __syncwarp();
+      if (lane == 0)
+        scratch.status[0] = statu_2 | (bits_2 & 1);
+      ss::matmul<false, false>(scratch.r_right, scratch.t_right, scratch.gram);
+      for (int64_t i = 0; i < 16; ++i) {
+        float q_tile[4];
+        ss::load_lanes<float4, 128>(q_tile, &scratch.q[i][0]);
+        __syncwarp();
+        ss::store_lanes<float4, 128>(&scratch.right[i][0], q_tile);
+      }
     }
-  }
 
-  // orthogonalise the right side
-  __syncwarp();
-  ss::matmul<false, true>(scratch.gram, scratch.right, scratch.right);
-  for (int64_t i = 0; i < 16; ++i) {
-    __syncwarp();
-    double gram_tile[1];
-    ss::load_lanes<double, 16>(gram_tile, &scratch.gram[i][0]);
-    ss::store_lanes<double, 16>(&scratch.work[i][0], gram_tile);
-  }
+    // core C = R_L diag(s) R_R^T
+    double block_weights_tile[1];
+    ss::load_lanes<double, 16>(block_weights_tile, &scratch.block_weights[0]);
+    for (int64_t i = 0; i < 16; ++i) {
+      __syncwarp();
+      double r_left_tile[1];
+      ss::load_lanes<double, 16>(r_left_tile, &scratch.r_left[i][0]);
+      double tile_1[1];
+      tile_1[0] = r_left_tile[0] * block_weights_tile[0];
+      __syncwarp();
+      ss::store_lanes<double, 16>(&scratch.r_left[i][0], tile_1);
+    }
 
-  __syncwarp();
-  const int32_t bits_1 = ss::orthogonalize<16>(16, &scratch.work[0][0], &scratch.t_right[0][0]);
-  __syncwarp();
-  ss::matmul<false, false>(scratch.r_right, scratch.t_right, scratch.gram);
-  const int32_t statu_1 = scratch.status[0];
-  __syncwarp();
-  if (lane == 0)
-    scratch.status[0] = statu_1 | (bits_1 & 1);
-  if ((bits_1 & 2) > 0) {
-    // ill-conditioned: form Q and orthogonalise it once more
-    ss::matmul<false, false>(scratch.q, scratch.t_right, scratch.right);
     __syncwarp();
-    ss::matmul<false, true>(scratch.gram, scratch.q, scratch.right);
-    ss::matmul<false, true>(scratch.work, scratch.q, scratch.q);
+    ss::matmul<false, true>(scratch.core, scratch.r_left, scratch.r_right);
+
+    // C = X diag(sigma) Y^T
     __syncwarp();
-    const int32_t bits_2 = ss::orthogonalize<16>(16, &scratch.work[0][0], &scratch.t_right[0][0]);
+    const int32_t status_1 =
+        ss::core_svd<16>(16, &scratch.core[0][0], &scratch.xt[0][0], scratch.sigma,
+        &scratch.yt[0][0]);
     const int32_t statu_2 = scratch.status[0];
     __syncwarp();
     if (lane == 0)
-      scratch.status[0] = statu_2 | (bits_2 & 1);
-    ss::matmul<false, false>(scratch.r_right, scratch.t_right, scratch.gram);
-    for (int64_t i = 0; i < 16; ++i) {
-      float q_tile[4];
-      ss::load_lanes<float4, 128>(q_tile, &scratch.q[i][0]);
-      __syncwarp();
-      ss::store_lanes<float4, 128>(&scratch.right[i][0], q_tile);
-    }
-  }
+      scratch.status[0] = statu_2 | status_1;
 
-  // core C = R_L diag(s) R_R^T
-  double block_weights_tile[1];
-  ss::load_lanes<double, 16>(block_weights_tile, &scratch.block_weights[0]);
-  for (int64_t i = 0; i < 16; ++i) {
+    // rotated rows: U' = (X^T T_L) A_L, V' = (Y^T T_R) A_R
+    ss::matmul<false, false>(scratch.work, scratch.xt, scratch.t_left);
     __syncwarp();
-    double r_left_tile[1];
-    ss::load_lanes<double, 16>(r_left_tile, &scratch.r_left[i][0]);
-    double tile_1[1];
-    tile_1[0] = r_left_tile[0] * block_weights_tile[0];
+    ss::matmul<false, false>(scratch.new_left, scratch.work, scratch.left);
     __syncwarp();
-    ss::store_lanes<double, 16>(&scratch.r_left[i][0], tile_1);
-  }
-
-  __syncwarp();
-  ss::matmul<false, true>(scratch.core, scratch.r_left, scratch.r_right);
-
-  // C = X diag(sigma) Y^T
-  __syncwarp();
-  const int32_t status_1 =
-      ss::core_svd<16>(16, &scratch.core[0][0], &scratch.xt[0][0], scratch.sigma,
-      &scratch.yt[0][0]);
-  const int32_t statu_2 = scratch.status[0];
-  __syncwarp();
-  if (lane == 0)
-    scratch.status[0] = statu_2 | status_1;
-
-  // rotated rows: U' = (X^T T_L) A_L, V' = (Y^T T_R) A_R
-  ss::matmul<false, false>(scratch.work, scratch.xt, scratch.t_left);
-  __syncwarp();
-  ss::matmul<false, false>(scratch.new_left, scratch.work, scratch.left);
-  __syncwarp();
-  ss::matmul<false, false>(scratch.work, scratch.yt, scratch.t_right);
-  __syncwarp();
-  ss::matmul<false, false>(scratch.new_right, scratch.work, scratch.right);
-  double sigma_tile[1];
-  ss::load_lanes<double, 16>(sigma_tile, &scratch.sigma[0]);
-  float tile_1[1];
-  tile_1[0] = float(sigma_tile[0]);
-  __syncwarp();
-  ss::store_lanes<float, 16>(&scratch.new_weights[0], tile_1);
-
-  // the active rows are free for new ones: weight -1
-  for (int64_t i = 0; i < 8; ++i) {
-    const int64_t source = scratch.order[i];
-    if (source >= 0) {
-      if (lane == 0)
-        scratch.weights[source] = -1.0f;
-    }
-  }
-
-  if ((scratch.status[0] & 1) > 0) {
-    // not finite: the state becomes one NaN component
-    const int64_t row_at = base * 256;
-    float tile_2[4];
-    ss::splat(tile_2, 1.0f);
-    ss::store_lanes<float4, 128>(&rows[row_at], tile_2);
-    float tile_3[4];
-    ss::splat(tile_3, 1.0f);
+    ss::matmul<false, false>(scratch.work, scratch.yt, scratch.t_right);
     __syncwarp();
-    ss::store_lanes<float4, 128>(&rows[row_at + 128], tile_3);
-    if (lane == 0) {
-      weights[base] = __int_as_float(0x7fc00000);
-      rank[state] = 1;
-    }
-  } else {
-    // truncate: drop what is small against the largest weight
+    ss::matmul<false, false>(scratch.new_right, scratch.work, scratch.right);
+    double sigma_tile[1];
+    ss::load_lanes<double, 16>(sigma_tile, &scratch.sigma[0]);
+    float tile_1[1];
+    tile_1[0] = float(sigma_tile[0]);
     __syncwarp();
-    float largest = scratch.new_weights[0];
-    for (int64_t i = 0; i < stored; i += 32) {
-      float weights_tile[1];
-      ss::load_lanes<float, 32>(weights_tile, &scratch.weights[i], stored - i);
-      const float largest_1 = ss::reduce_lanes<ss::Max, 32>(weights_tile);
-      largest = ss::maximum(largest, largest_1);
-    }
+    ss::store_lanes<float, 16>(&scratch.new_weights[0], tile_1);
 
-    const float threshold = ss::maximum(largest * 2.3841858e-7f, largest * policy_value);
-
-    // no more than max_rank components
-    const int64_t most = max_rank;
-    const int64_t value_1 = stored + 16;
-    if (most < value_1) {
-      int64_t kept = 0;
-      for (int64_t i = 0; i < stored; ++i) {
-        const float weight = scratch.weights[i];
-        kept += weight >= threshold && 0.0f < weight ? 1 : 0;
-      }
-
-      for (int64_t i = 0; i < 16; ++i) {
-        const float new_weight = scratch.new_weights[i];
-        kept += new_weight >= threshold && 0.0f < new_weight ? 1 : 0;
-      }
-
-      if (most < kept) {
-        const int32_t statu_3 = scratch.status[0];
-        __syncwarp();
+    // the active rows are free for new ones: weight -1
+    for (int64_t i = 0; i < 8; ++i) {
+      const int64_t source = scratch.order[i];
+      if (source >= 0) {
         if (lane == 0)
-          scratch.status[0] = statu_3 | 8;
-        for (int64_t i = 0; i < stored; i += 32) {
-          const int64_t left = stored - i;
-          float weights_tile[1];
-          ss::load_lanes<float, 32>(weights_tile, &scratch.weights[i], left);
-          __syncwarp();
-          ss::store_lanes<float, 32>(&scratch.all_weights[i], weights_tile, left);
+          scratch.weights[source] = -1.0f;
+      }
+    }
+
+    if ((scratch.status[0] & 1) > 0) {
+      // not finite: the state becomes one NaN component
+      const int64_t row_at = base * 256;
+      float tile_2[4];
+      ss::splat(tile_2, 1.0f);
+      ss::store_lanes<float4, 128>(&rows[row_at], tile_2);
+      float tile_3[4];
+      ss::splat(tile_3, 1.0f);
+      __syncwarp();
+      ss::store_lanes<float4, 128>(&rows[row_at + 128], tile_3);
+      if (lane == 0) {
+        weights[base] = __int_as_float(0x7fc00000);
+        rank[state] = 1;
+      }
+    } else {
+      // truncate: drop what is small against the largest weight
+      __syncwarp();
+      float largest = scratch.new_weights[0];
+      for (int64_t i = 0; i < stored; i += 32) {
+        float weights_tile[1];
+        ss::load_lanes<float, 32>(weights_tile, &scratch.weights[i], stored - i);
+        const float largest_1 = ss::reduce_lanes<ss::Max, 32>(weights_tile);
+        largest = ss::maximum(largest, largest_1);
+      }
+
+      const float threshold = ss::maximum(largest * 2.3841858e-7f, largest * policy_value);
+
+      // no more than max_rank components
+      const int64_t most = max_rank;
+      const int64_t value_1 = stored + 16;
+      if (most < value_1) {
+        int64_t kept = 0;
+        for (int64_t i = 0; i < stored; ++i) {
+          const float weight = scratch.weights[i];
+          kept += weight >= threshold && 0.0f < weight ? 1 : 0;
         }
 
-        float new_weights_tile[1];
-        ss::load_lanes<float, 16>(new_weights_tile, &scratch.new_weights[0]);
-        __syncwarp();
-        ss::store_lanes<float, 16>(&scratch.all_weights[stored], new_weights_tile);
-        __syncwarp();
-        ss::top_k(scratch.ranking, scratch.all_weights, value_1);
-        for (int64_t i = most; i < value_1; ++i) {
+        for (int64_t i = 0; i < 16; ++i) {
+          const float new_weight = scratch.new_weights[i];
+          kept += new_weight >= threshold && 0.0f < new_weight ? 1 : 0;
+        }
+
+        if (most < kept) {
+          const int32_t statu_3 = scratch.status[0];
           __syncwarp();
-          const int64_t value_2 = scratch.ranking[i];
-          if (value_2 < stored) {
-            if (lane == 0)
-              scratch.weights[value_2] = -1.0f;
-          } else {
-            if (lane == 0)
-              scratch.new_weights[value_2 - stored] = -1.0f;
+          if (lane == 0)
+            scratch.status[0] = statu_3 | 8;
+          for (int64_t i = 0; i < stored; i += 32) {
+            const int64_t left = stored - i;
+            float weights_tile[1];
+            ss::load_lanes<float, 32>(weights_tile, &scratch.weights[i], left);
+            __syncwarp();
+            ss::store_lanes<float, 32>(&scratch.all_weights[i], weights_tile, left);
+          }
+
+          float new_weights_tile[1];
+          ss::load_lanes<float, 16>(new_weights_tile, &scratch.new_weights[0]);
+          __syncwarp();
+          ss::store_lanes<float, 16>(&scratch.all_weights[stored], new_weights_tile);
+          __syncwarp();
+          ss::top_k(scratch.ranking, scratch.all_weights, value_1);
+          for (int64_t i = most; i < value_1; ++i) {
+            __syncwarp();
+            const int64_t value_2 = scratch.ranking[i];
+            if (value_2 < stored) {
+              if (lane == 0)
+                scratch.weights[value_2] = -1.0f;
+            } else {
+              if (lane == 0)
+                scratch.new_weights[value_2 - stored] = -1.0f;
+            }
           }
         }
       }
-    }
 
-    int64_t kept_new = 0;
-    for (int64_t i = 0; i < 16; ++i) {
-      __syncwarp();
-      const float new_weight = scratch.new_weights[i];
-      kept_new += new_weight >= threshold && 0.0f < new_weight ? 1 : 0;
-    }
+      int64_t kept_new = 0;
+      for (int64_t i = 0; i < 16; ++i) {
+        __syncwarp();
+        const float new_weight = scratch.new_weights[i];
+        kept_new += new_weight >= threshold && 0.0f < new_weight ? 1 : 0;
+      }
 
-    // new rows take the places of dropped ones
-    int64_t placed = 0;
-    for (int64_t i = 0; i < stored; ++i) {
-      __syncwarp();
-      const float weight = scratch.weights[i];
-      if (!((weight >= threshold && 0.0f < weight) || placed >= kept_new)) {
+      // new rows take the places of dropped ones
+      int64_t placed = 0;
+      for (int64_t i = 0; i < stored; ++i) {
+        __syncwarp();
+        const float weight = scratch.weights[i];
+        if (!((weight >= threshold && 0.0f < weight) || placed >= kept_new)) {
+          float new_right_tile[4];
+          ss::load_lanes<float4, 128>(new_right_tile, &scratch.new_right[placed][0]);
+          float new_left_tile[4];
+          ss::load_lanes<float4, 128>(new_left_tile, &scratch.new_left[placed][0]);
+          const int64_t row = base + i;
+          const int64_t row_at = row * 256;
+          ss::store_lanes<float4, 128>(&rows[row_at], new_right_tile);
+          __syncwarp();
+          ss::store_lanes<float4, 128>(&rows[row_at + 128], new_left_tile);
+          if (lane == 0)
+            scratch.weights[i] = scratch.new_weights[placed];
+          ++placed;
+        }
+      }
+
+      // the last row takes the place of every other dropped one
+      int64_t last = stored;
+      for (int64_t i = 0; i < stored; ++i) {
+        const int64_t row = stored - i - 1;
+        __syncwarp();
+        const float weight = scratch.weights[row];
+        if (!(weight >= threshold && 0.0f < weight)) {
+          --last;
+          if (row < last) {
+            const int64_t row_1 = base + last;
+            const int64_t row_at = row_1 * 256;
+            float rows_tile[4];
+            ss::load_lanes<float4, 128>(rows_tile, &rows[row_at]);
+            float rows_tile_1[4];
+            ss::load_lanes<float4, 128>(rows_tile_1, &rows[row_at + 128]);
+            const int64_t row_2 = base + row;
+            const int64_t row_at_1 = row_2 * 256;
+            __syncwarp();
+            ss::store_lanes<float4, 128>(&rows[row_at_1], rows_tile);
+            __syncwarp();
+            ss::store_lanes<float4, 128>(&rows[row_at_1 + 128], rows_tile_1);
+            const float weight_1 = scratch.weights[last];
+            __syncwarp();
+            if (lane == 0)
+              scratch.weights[row] = weight_1;
+          }
+        }
+      }
+
+      // new rows that are left go to the end
+      for (int64_t i = placed; i < kept_new; ++i) {
+        const int64_t value_2 = last + i - placed;
         float new_right_tile[4];
-        ss::load_lanes<float4, 128>(new_right_tile, &scratch.new_right[placed][0]);
+        ss::load_lanes<float4, 128>(new_right_tile, &scratch.new_right[i][0]);
         float new_left_tile[4];
-        ss::load_lanes<float4, 128>(new_left_tile, &scratch.new_left[placed][0]);
-        const int64_t row = base + i;
+        ss::load_lanes<float4, 128>(new_left_tile, &scratch.new_left[i][0]);
+        const int64_t row = base + value_2;
         const int64_t row_at = row * 256;
+        __syncwarp();
         ss::store_lanes<float4, 128>(&rows[row_at], new_right_tile);
         __syncwarp();
         ss::store_lanes<float4, 128>(&rows[row_at + 128], new_left_tile);
         if (lane == 0)
-          scratch.weights[i] = scratch.new_weights[placed];
-        ++placed;
+          scratch.weights[value_2] = scratch.new_weights[i];
       }
-    }
 
-    // the last row takes the place of every other dropped one
-    int64_t last = stored;
-    for (int64_t i = 0; i < stored; ++i) {
-      const int64_t row = stored - i - 1;
-      __syncwarp();
-      const float weight = scratch.weights[row];
-      if (!(weight >= threshold && 0.0f < weight)) {
-        --last;
-        if (row < last) {
-          const int64_t row_1 = base + last;
-          const int64_t row_at = row_1 * 256;
-          float rows_tile[4];
-          ss::load_lanes<float4, 128>(rows_tile, &rows[row_at]);
-          float rows_tile_1[4];
-          ss::load_lanes<float4, 128>(rows_tile_1, &rows[row_at + 128]);
-          const int64_t row_2 = base + row;
-          const int64_t row_at_1 = row_2 * 256;
-          __syncwarp();
-          ss::store_lanes<float4, 128>(&rows[row_at_1], rows_tile);
-          __syncwarp();
-          ss::store_lanes<float4, 128>(&rows[row_at_1 + 128], rows_tile_1);
-          const float weight_1 = scratch.weights[last];
-          __syncwarp();
-          if (lane == 0)
-            scratch.weights[row] = weight_1;
-        }
+      const int64_t new_rank = last + kept_new - placed;
+      for (int64_t i = 0; i < new_rank; i += 32) {
+        const int64_t left = new_rank - i;
+        __syncwarp();
+        float weights_tile[1];
+        ss::load_lanes<float, 32>(weights_tile, &scratch.weights[i], left);
+        ss::store_lanes<float, 32>(&weights[base + i], weights_tile, left);
       }
-    }
 
-    // new rows that are left go to the end
-    for (int64_t i = placed; i < kept_new; ++i) {
-      const int64_t value_2 = last + i - placed;
-      float new_right_tile[4];
-      ss::load_lanes<float4, 128>(new_right_tile, &scratch.new_right[i][0]);
-      float new_left_tile[4];
-      ss::load_lanes<float4, 128>(new_left_tile, &scratch.new_left[i][0]);
-      const int64_t row = base + value_2;
-      const int64_t row_at = row * 256;
-      __syncwarp();
-      ss::store_lanes<float4, 128>(&rows[row_at], new_right_tile);
-      __syncwarp();
-      ss::store_lanes<float4, 128>(&rows[row_at + 128], new_left_tile);
       if (lane == 0)
-        scratch.weights[value_2] = scratch.new_weights[i];
+        rank[state] = int32_t(new_rank);
     }
 
-    const int64_t new_rank = last + kept_new - placed;
-    for (int64_t i = 0; i < new_rank; i += 32) {
-      const int64_t left = new_rank - i;
-      __syncwarp();
-      float weights_tile[1];
-      ss::load_lanes<float, 32>(weights_tile, &scratch.weights[i], left);
-      ss::store_lanes<float, 32>(&weights[base + i], weights_tile, left);
-    }
-
+    // the active rows are free for new ones: weight -1
+    const int32_t statu_3 = status[state];
+    const int32_t statu_4 = scratch.status[0];
+    __syncwarp();
     if (lane == 0)
-      rank[state] = int32_t(new_rank);
+      status[state] = statu_3 | statu_4;
   }
-
-  // the active rows are free for new ones: weight -1
-  const int32_t statu_3 = status[state];
-  const int32_t statu_4 = scratch.status[0];
-  __syncwarp();
-  if (lane == 0)
-    status[state] = statu_3 | statu_4;
 }

@@ -4,7 +4,7 @@
 
 // kda_densify_h32_kh32_128x128_a8_b8_f32_19aea30e: densify
 //
-// One warp a program, 1 program a block.
+// One warp a program, 1 program a block, in a loop over programs.
 // reads rows, weights, row_base, rank, count, buffer_k, buffer_u, buffer_g, work, out_base
 // writes out
 extern "C" __global__ void __launch_bounds__(32)
@@ -22,103 +22,102 @@ kda_densify_h32_kh32_128x128_a8_b8_f32_19aea30e(
     float *out,
     const int64_t *__restrict__ out_base,
     int64_t programs) {
-  const int64_t program = blockIdx.x;
-  if (program >= programs)
-    return;
-
-  const int64_t state = work[program];
-  const int64_t slot = state / 32;
-  const int64_t head = state % 32;
-  const int64_t stored = rank[state];
-  const bool is_dense = stored < 0;
-  const int64_t base = row_base[state];
-  const int64_t pairs = count[slot];
-  const int64_t output = out_base[program];
-  for (int64_t i = 0; i < 128; i += 4) {
-    // columns of H: what is stored, then the buffered pairs
-    float h[4][4];
-    if (is_dense) {
-      __syncwarp();
-      float h_rows[4][4];
-      ss::load_rows<float4, 128>(h_rows, &rows[base * 256 + i * 128], 128);
-      const bool is_true = pairs > 0;
-      float buffer_g_tile[4];
-      ss::load_all<float4>(buffer_g_tile,
-          &buffer_g[is_true ? (state * 8 + pairs - 1) * 128 + i : 0], is_true ? 4 : 0);
-      float tile[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile[e] = expf(buffer_g_tile[e]);
-#pragma unroll
-      for (int r = 0; r < 4; ++r)
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-          h[r][e] = h_rows[r][e] * tile[r];
-    } else {
-      const bool is_true = pairs > 0;
-      float buffer_g_tile[4];
-      ss::load_all<float4>(buffer_g_tile,
-          &buffer_g[is_true ? (state * 8 + pairs - 1) * 128 + i : 0], is_true ? 4 : 0);
-      float tile[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile[e] = expf(buffer_g_tile[e]);
-      ss::splat(h, 0.0f);
-      for (int64_t j = 0; j < stored; ++j) {
-        const int64_t row = base + j;
-        const int64_t row_at = row * 256;
+  const int64_t program_step = int64_t(gridDim.x);
+  for (int64_t program = blockIdx.x; program < programs; program += program_step) {
+    const int64_t state = work[program];
+    const int64_t slot = state / 32;
+    const int64_t head = state % 32;
+    const int64_t stored = rank[state];
+    const bool is_dense = stored < 0;
+    const int64_t base = row_base[state];
+    const int64_t pairs = count[slot];
+    const int64_t output = out_base[program];
+    for (int64_t i = 0; i < 128; i += 4) {
+      // columns of H: what is stored, then the buffered pairs
+      float h[4][4];
+      if (is_dense) {
         __syncwarp();
-        float rows_tile[4];
-        ss::load_all<float4>(rows_tile, &rows[row_at + i]);
-        const float weight = weights[row];
-        float tile_1[4];
+        float h_rows[4][4];
+        ss::load_rows<float4, 128>(h_rows, &rows[base * 256 + i * 128], 128);
+        const bool is_true = pairs > 0;
+        float buffer_g_tile[4];
+        ss::load_all<float4>(buffer_g_tile,
+            &buffer_g[is_true ? (state * 8 + pairs - 1) * 128 + i : 0], is_true ? 4 : 0);
+        float tile[4];
 #pragma unroll
         for (int e = 0; e < 4; ++e)
-          tile_1[e] = rows_tile[e] * weight;
-        float tile_2[4];
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-          tile_2[e] = tile_1[e] * tile[e];
-        float rows_tile_1[4];
-        ss::load_lanes<float4, 128>(rows_tile_1, &rows[row_at + 128]);
+          tile[e] = expf(buffer_g_tile[e]);
 #pragma unroll
         for (int r = 0; r < 4; ++r)
 #pragma unroll
           for (int e = 0; e < 4; ++e)
-            h[r][e] = fmaf(tile_2[r], rows_tile_1[e], h[r][e]);
-      }
-    }
-
-    const bool is_true = pairs > 0;
-    const int64_t value = state * 8;
-    float buffer_g_tile[4];
-    ss::load_all<float4>(buffer_g_tile, &buffer_g[is_true ? (value + pairs - 1) * 128 + i : 0],
-        is_true ? 4 : 0);
-    for (int64_t j = 0; j < pairs; ++j) {
-      const int64_t key_at = ((slot * 32 + head) * 8 + j) * 128;
-      float buffer_k_tile[4];
-      ss::load_all<float4>(buffer_k_tile, &buffer_k[key_at + i]);
-      const int64_t value_1 = (value + j) * 128;
-      float buffer_g_tile_1[4];
-      ss::load_all<float4>(buffer_g_tile_1, &buffer_g[value_1 + i]);
-      float tile[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile[e] = expf(buffer_g_tile[e] - buffer_g_tile_1[e]);
-      float buffer_u_tile[4];
-      ss::load_lanes<float4, 128>(buffer_u_tile, &buffer_u[value_1]);
-      float tile_1[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_1[e] = buffer_k_tile[e] * tile[e];
-#pragma unroll
-      for (int r = 0; r < 4; ++r)
+            h[r][e] = h_rows[r][e] * tile[r];
+      } else {
+        const bool is_true = pairs > 0;
+        float buffer_g_tile[4];
+        ss::load_all<float4>(buffer_g_tile,
+            &buffer_g[is_true ? (state * 8 + pairs - 1) * 128 + i : 0], is_true ? 4 : 0);
+        float tile[4];
 #pragma unroll
         for (int e = 0; e < 4; ++e)
-          h[r][e] = fmaf(tile_1[r], buffer_u_tile[e], h[r][e]);
-    }
+          tile[e] = expf(buffer_g_tile[e]);
+        ss::splat(h, 0.0f);
+        for (int64_t j = 0; j < stored; ++j) {
+          const int64_t row = base + j;
+          const int64_t row_at = row * 256;
+          __syncwarp();
+          float rows_tile[4];
+          ss::load_all<float4>(rows_tile, &rows[row_at + i]);
+          const float weight = weights[row];
+          float tile_1[4];
+#pragma unroll
+          for (int e = 0; e < 4; ++e)
+            tile_1[e] = rows_tile[e] * weight;
+          float tile_2[4];
+#pragma unroll
+          for (int e = 0; e < 4; ++e)
+            tile_2[e] = tile_1[e] * tile[e];
+          float rows_tile_1[4];
+          ss::load_lanes<float4, 128>(rows_tile_1, &rows[row_at + 128]);
+#pragma unroll
+          for (int r = 0; r < 4; ++r)
+#pragma unroll
+            for (int e = 0; e < 4; ++e)
+              h[r][e] = fmaf(tile_2[r], rows_tile_1[e], h[r][e]);
+        }
+      }
 
-    __syncwarp();
-    ss::store_rows<float, 128>(&out[output + i * 128], h, 128);
+      const bool is_true = pairs > 0;
+      const int64_t value = state * 8;
+      float buffer_g_tile[4];
+      ss::load_all<float4>(buffer_g_tile, &buffer_g[is_true ? (value + pairs - 1) * 128 + i : 0],
+          is_true ? 4 : 0);
+      for (int64_t j = 0; j < pairs; ++j) {
+        const int64_t key_at = ((slot * 32 + head) * 8 + j) * 128;
+        float buffer_k_tile[4];
+        ss::load_all<float4>(buffer_k_tile, &buffer_k[key_at + i]);
+        const int64_t value_1 = (value + j) * 128;
+        float buffer_g_tile_1[4];
+        ss::load_all<float4>(buffer_g_tile_1, &buffer_g[value_1 + i]);
+        float tile[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          tile[e] = expf(buffer_g_tile[e] - buffer_g_tile_1[e]);
+        float buffer_u_tile[4];
+        ss::load_lanes<float4, 128>(buffer_u_tile, &buffer_u[value_1]);
+        float tile_1[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          tile_1[e] = buffer_k_tile[e] * tile[e];
+#pragma unroll
+        for (int r = 0; r < 4; ++r)
+#pragma unroll
+          for (int e = 0; e < 4; ++e)
+            h[r][e] = fmaf(tile_1[r], buffer_u_tile[e], h[r][e]);
+      }
+
+      __syncwarp();
+      ss::store_rows<float, 128>(&out[output + i * 128], h, 128);
+    }
   }
 }

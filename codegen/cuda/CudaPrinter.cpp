@@ -18,6 +18,10 @@ CudaKernelInfo cuda::getCudaKernelInfo(ssk::KernelOp kernel) {
   info.programsPerBlock = kernel.getProgramsPerBlock();
   info.sharedBytes = ssk::getScratchBytes(kernel) * info.programsPerBlock;
   info.isSharedDynamic = info.sharedBytes > kMaxStaticShared;
+  // Those that run over a list of states which the device makes: most of the grid
+  // that the host would have to launch finds nothing to do.
+  StringRef role = kernel.getRole().value_or("");
+  info.loops = role == "compact" || role == "densify";
   return info;
 }
 

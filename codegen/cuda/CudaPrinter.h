@@ -28,6 +28,9 @@ struct CudaKernelInfo {
   int64_t sharedBytes = 0;
   /// True if the scratch must be requested at the launch (more than 48 KB).
   bool isSharedDynamic = false;
+  /// True if every warp goes on to further programs, so that a grid of any size
+  /// runs them all.
+  bool loops = false;
 };
 
 /// The launch parameters of a kernel.

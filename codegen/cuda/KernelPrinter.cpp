@@ -23,7 +23,7 @@ static constexpr StringLiteral kUnrollAttr = "ssk.unroll";
 
 KernelPrinter::KernelPrinter(ssk::KernelOp kernel, const CudaPrintOptions &options)
     : kernel(kernel), options(options), forming(kernel),
-      plan(kernel, forming, getReservedNames()) {}
+      plan(kernel, forming, getReservedNames()), info(getCudaKernelInfo(kernel)) {}
 
 std::string KernelPrinter::print() {
   printBanner();
@@ -31,6 +31,8 @@ std::string KernelPrinter::print() {
   printSignature();
   printPrologue();
   printBlock(kernel.getBody().front(), /*isTail=*/true);
+  if (info.loops)
+    out.close();
   out.close();
   return out.take();
 }
@@ -67,14 +69,13 @@ void KernelPrinter::printBanner() {
   if (auto comment = kernel->getAttrOfType<StringAttr>(kCommentAttr))
     out.comment(comment.getValue());
   out.comment("");
-  CudaKernelInfo info = getCudaKernelInfo(kernel);
   std::string frame = "One warp a program, " + std::to_string(info.programsPerBlock) +
                       (info.programsPerBlock == 1 ? " program a block" : " programs a block");
   if (info.sharedBytes)
     frame += ", " + std::to_string(info.sharedBytes) +
              (info.isSharedDynamic ? " bytes of dynamic shared memory"
                                    : " bytes of shared memory");
-  out.comment(frame + ".");
+  out.comment(frame + (info.loops ? ", in a loop over programs." : "."));
   SmallVector<StringRef> read, written;
   for (BlockArgument argument : kernel.getBody().getArguments()) {
     if (!isa<ssk::GlobalType>(argument.getType()))
@@ -142,24 +143,49 @@ void KernelPrinter::printSignature() {
 /// The program's number; the whole warp leaves if there is no such program.
 void KernelPrinter::printPrologue() {
   int64_t perBlock = kernel.getProgramsPerBlock();
-  if (perBlock == 1)
-    out.line("const int64_t program = blockIdx.x;");
-  else
-    out.line("const int64_t program = int64_t(blockIdx.x) * " + Twine(perBlock) +
-             " + (threadIdx.x >> 5);");
-  out.line("if (program >= programs)");
-  out.line("  return;");
+  std::string first = "blockIdx.x";
+  if (perBlock > 1)
+    first = "int64_t(blockIdx.x) * " + std::to_string(perBlock) + " + (threadIdx.x >> 5)";
+  if (!info.loops) {
+    out.line("const int64_t program = " + first + ";");
+    out.line("if (program >= programs)");
+    out.line("  return;");
+  }
   if (!kernel.getBody().getOps<ssk::AllocOp>().empty())
     printScratchOfProgram(perBlock);
   WalkResult writes = kernel.walk([](ssk::WriteOp) { return WalkResult::interrupt(); });
   if (writes.wasInterrupted())
     out.line("const int lane = ss::lane_id();");
+  if (info.loops)
+    openProgramLoop(first, perBlock);
   out.blank();
+}
+
+/// The loop over the programs of a warp. It ends with the work list where the
+/// kernel has one.
+void KernelPrinter::openProgramLoop(StringRef first, int64_t perBlock) {
+  StringRef end = "programs";
+  for (BlockArgument argument : kernel.getBody().getArguments())
+    if (isa<ssk::GlobalType>(argument.getType()) &&
+        kernel.getArgumentName(argument.getArgNumber()) == "work_count") {
+      out.line("const int64_t program_end = min(programs, int64_t(" +
+               getName(argument) + "[0]));");
+      end = "program_end";
+    }
+  std::string step = "int64_t(gridDim.x)";
+  if (perBlock > 1)
+    step += " * " + std::to_string(perBlock);
+  out.line("const int64_t program_step = " + step + ";");
+  out.open("for (int64_t program = " + first + "; program < " + end +
+           "; program += program_step)");
+  // Other lanes may still read what the last program left in the scratch.
+  if (!kernel.getBody().getOps<ssk::AllocOp>().empty())
+    out.line("__syncwarp();");
 }
 
 void KernelPrinter::printScratchOfProgram(int64_t perBlock) {
   std::string type = (kernel.getName() + "_scratch").str();
-  bool isDynamic = getCudaKernelInfo(kernel).isSharedDynamic;
+  bool isDynamic = info.isSharedDynamic;
   if (isDynamic)
     out.line("extern __shared__ __align__(16) unsigned char shared_memory[];");
   else if (perBlock == 1)
@@ -331,8 +357,8 @@ static int64_t countOperations(Region &region) {
   return count;
 }
 
-/// The last branch of a kernel: its short side returns, so that the long one needs
-/// no braces.
+/// The last branch of a kernel: its short side is done with the program, so that
+/// the long one needs no braces.
 void KernelPrinter::printTailBranch(scf::IfOp branch) {
   Region &yes = branch.getThenRegion(), &no = branch.getElseRegion();
   bool returnsIfTrue = !no.empty() && countOperations(yes) <= countOperations(no);
@@ -340,14 +366,15 @@ void KernelPrinter::printTailBranch(scf::IfOp branch) {
   Region &longSide = returnsIfTrue ? no : yes;
   std::string condition = returnsIfTrue ? getText(branch.getCondition())
                                         : getNegation(branch.getCondition());
+  StringRef done = info.loops ? "continue;" : "return;";
   bool isEmpty = shortSide.empty() || llvm::hasSingleElement(shortSide.front());
   if (isEmpty) {
     out.line("if (" + condition + ")");
-    out.line("  return;");
+    out.line("  " + done);
   } else {
     out.open("if (" + condition + ")");
     printBlock(shortSide.front(), /*isTail=*/false);
-    out.line("return;");
+    out.line(done);
     out.close();
   }
   out.blank();

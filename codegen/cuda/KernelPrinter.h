@@ -37,6 +37,7 @@ private:
   void printSignature();
   void printPrologue();
   void printScratchOfProgram(int64_t perBlock);
+  void openProgramLoop(llvm::StringRef first, int64_t perBlock);
 
   // Statements (KernelPrinter.cpp).
   void printBlock(mlir::Block &block, bool isTail);
@@ -84,6 +85,7 @@ private:
   codegen::ExpressionForming forming;
   codegen::VariablePlan plan;
   codegen::TextWriter out;
+  CudaKernelInfo info;
   llvm::StringRef lastNote;
   /// The element that an argument of the map being printed stands for.
   llvm::DenseMap<mlir::Value, std::string> elements;

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/package/Manifest.h"
 
+#include "codegen/cuda/CudaPrinter.h"
 #include "dialect/ss/SS.h"
 #include "dialect/ssk/SSKDialect.h"
 #include "sinkstate/routines.h"
@@ -62,6 +63,7 @@ static Object describeKernel(ssk::KernelOp kernel) {
     arguments.push_back(Object{{"name", kernel.getArgumentName(i)},
                                {"type", nameOfType(type)}});
   return Object{{"name", kernel.getName()},
+                {"loops", cuda::getCudaKernelInfo(kernel).loops},
                 {"role", kernel.getRole().value_or("")},
                 {"programs_per_block",
                  static_cast<int64_t>(kernel.getProgramsPerBlock())},

@@ -128,6 +128,7 @@ static llvm::json::Object describe(ssk::KernelOp kernel, llvm::StringRef file) {
                             {"role", kernel.getRole().value_or("")},
                             {"file", file},
                             {"programs_per_block", info.programsPerBlock},
+                            {"loops", info.loops},
                             {"shared_bytes", info.sharedBytes},
                             {"dynamic_shared", info.isSharedDynamic ? info.sharedBytes : 0},
                             {"args", std::move(arguments)}};

@@ -4,6 +4,7 @@
 
 #include "capi/Failure.h"
 
+#include <algorithm>
 #include <optional>
 
 namespace sinkstate::runtime::cuda {
@@ -70,17 +71,32 @@ PackageKernels::PackageKernels(std::shared_ptr<const Context> owner,
     const int64_t shared =
         codeOf(manifest, KernelIndex(i)).dynamicShared;
     modules.emplace_back(context, kernel.name, images[i]);
-    kernels.push_back({modules.back().function(kernel.name.c_str(), shared),
-                       kernel.programsPerBlock, unsigned(shared),
-                       kernel.arguments});
+    Kernel loaded;
+    loaded.function = modules.back().function(kernel.name.c_str(), shared);
+    loaded.programsPerBlock = kernel.programsPerBlock;
+    loaded.dynamicShared = unsigned(shared);
+    loaded.arguments = kernel.arguments;
+    if (kernel.loops)
+      loaded.enoughBlocks = residentBlocks(loaded);
+    kernels.push_back(std::move(loaded));
   }
+}
+
+int64_t PackageKernels::residentBlocks(const Kernel &kernel) const {
+  int blocks = 0;
+  SS_CUDA(context->driver(),
+          cuOccupancyMaxActiveBlocksPerMultiprocessor(
+              &blocks, kernel.function,
+              int(kernel.programsPerBlock * kWarp), kernel.dynamicShared));
+  return int64_t(std::max(1, blocks)) * context->multiprocessors();
 }
 
 void PackageKernels::launch(KernelIndex index, ArgumentValues &values,
                             int64_t programs, CUstream stream) const {
   const Kernel &kernel = kernels[size_t(index)];
-  const int64_t blocks =
-      (programs + kernel.programsPerBlock - 1) / kernel.programsPerBlock;
+  const int64_t blocks = std::min(
+      (programs + kernel.programsPerBlock - 1) / kernel.programsPerBlock,
+      kernel.enoughBlocks);
   if (blocks > kMostBlocks)
     fail(SS_INVALID_ARGUMENT, programs, " states in one batch, expected at most ",
          kMostBlocks, " blocks of ", kernel.programsPerBlock,

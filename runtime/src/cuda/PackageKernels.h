@@ -27,8 +27,13 @@ private:
     CUfunction function = nullptr;
     int64_t programsPerBlock = 1;
     unsigned dynamicShared = 0;
+    /// Blocks that are enough for any number of programs: all that the GPU
+    /// holds at the same time, for kernels that go on to further programs.
+    int64_t enoughBlocks = INT64_MAX;
     std::vector<Argument> arguments;
   };
+
+  int64_t residentBlocks(const Kernel &kernel) const;
 
   std::shared_ptr<const Context> context;
   std::vector<Module> modules;

@@ -54,6 +54,8 @@ KernelManifest parseKernel(const Json &json, size_t position) {
               "', expected 'decode', 'compact' or 'densify'");
   if (named.has("programs_per_block"))
     kernel.programsPerBlock = named.integer("programs_per_block", 1, 32);
+  if (named.has("loops"))
+    kernel.loops = named.boolean("loops");
   size_t argumentPosition = 0;
   for (const Json &entry : named.array("args")) {
     ManifestObject argument(

@@ -47,6 +47,7 @@ struct KernelManifest {
   std::string name;
   KernelRole role = KernelRole::Decode;
   int32_t programsPerBlock = 1; ///< of a launch on a GPU
+  bool loops = false; ///< on a GPU, a grid of any size runs all programs
   std::vector<Argument> arguments;
 };
 

@@ -209,6 +209,29 @@ TEST_F(CudaEngines, LaunchMoreBlocksThanASecondGridDimensionHas) {
   engine.endStep(slots.data(), batch);
 }
 
+TEST_F(CudaEngines, LaunchNoMoreBlocksThanTheGpuHoldsWhereKernelsLoop) {
+  nlohmann::json json = nlohmann::json::parse(source.manifest);
+  for (nlohmann::json &kernel : json["kernels"])
+    kernel["loops"] = kernel["role"] != "decode";
+  source.manifest = json.dump();
+  source.write();
+  CudaUnderTest cuda(source, cudaOptions(9), false);
+  std::vector<DrivenRequest> requests;
+  std::vector<DrivenRequest *> rows;
+  for (uint64_t seed = 0; seed < 9; ++seed)
+    requests.push_back(cuda.request(source, seed));
+  for (DrivenRequest &request : requests)
+    rows.push_back(&request);
+  cuda.driver.step({rows.begin(), rows.begin() + 1});
+  (void)cuda.engine.densify(0, requests[0].slot);
+  EXPECT_EQ(fake_last_blocks(), 2u); // one for each head
+  // 4 multiprocessors that hold 3 blocks each; 9 requests of 2 heads.
+  EXPECT_EQ(fake_calls("cuOccupancyMaxActiveBlocksPerMultiprocessor"), 2);
+  fake_watch("layer0_compact");
+  cuda.driver.step(rows);
+  EXPECT_EQ(fake_watched_blocks(), 12u);
+}
+
 TEST(CudaLayout, HasOffsetsAboveTwoGigabytes) {
   runtime::Manifest manifest =
       runtime::parseManifest(referenceManifest({gdnLayer(32, 16, 128, 128)}));

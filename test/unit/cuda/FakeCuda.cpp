@@ -57,6 +57,8 @@ struct Machine {
   int forbidden = 0;
   bool uncontrolled = false;
   unsigned blocks = 0, threads = 0, shared = 0;
+  const Kernel *watched = nullptr;
+  unsigned watchedBlocks = 0;
 } machine;
 
 thread_local std::vector<CUcontext> contexts;
@@ -206,6 +208,13 @@ CUresult fakecuFuncSetAttribute(CUfunction, CUfunction_attribute, int) {
   ENTER();
   return kSuccess;
 }
+CUresult fakecuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks,
+                                                         CUfunction, int,
+                                                         size_t) {
+  ENTER();
+  *blocks = 3;
+  return kSuccess;
+}
 CUresult fakecuLaunchKernel(CUfunction function, unsigned gridX, unsigned,
                             unsigned, unsigned blockX, unsigned, unsigned,
                             unsigned shared, CUstream stream,
@@ -222,6 +231,8 @@ CUresult fakecuLaunchKernel(CUfunction function, unsigned gridX, unsigned,
     launch.values.emplace_back(bytes, bytes + kernel->sizes[i]);
   }
   machine.blocks = gridX;
+  if (kernel == machine.watched)
+    machine.watchedBlocks = gridX;
   machine.threads = blockX;
   machine.shared = shared;
   if (machine.recording && stream == machine.capturing)
@@ -357,6 +368,7 @@ const std::map<std::string, void *> functions = {
     FUNCTION(cuCtxSynchronize), FUNCTION(cuModuleLoadDataEx),
     FUNCTION(cuModuleUnload), FUNCTION(cuModuleGetFunction),
     FUNCTION(cuFuncGetAttribute), FUNCTION(cuFuncSetAttribute),
+    FUNCTION(cuOccupancyMaxActiveBlocksPerMultiprocessor),
     FUNCTION(cuLaunchKernel), FUNCTION(cuMemAlloc), FUNCTION(cuMemFree),
     FUNCTION(cuMemGetInfo), FUNCTION(cuMemcpyHtoDAsync),
     FUNCTION(cuMemcpyDtoHAsync), FUNCTION(cuMemsetD8Async),
@@ -421,6 +433,10 @@ int fake_live_objects(void) {
 }
 size_t fake_live_bytes(void) { return machine.used; }
 unsigned fake_last_blocks(void) { return machine.blocks; }
+void fake_watch(const char *kernel) {
+  machine.watched = &machine.kernels.at(kernel);
+}
+unsigned fake_watched_blocks(void) { return machine.watchedBlocks; }
 unsigned fake_last_threads(void) { return machine.threads; }
 unsigned fake_last_shared(void) { return machine.shared; }
 }

@@ -160,3 +160,45 @@ ssk.kernel @names(%x: !ssk.global<f32> {ssk.name = "x"}, %n: i64 {ssk.name = "fl
   ssk.write %one, %x[%d] : !ssk.global<f32>
   ssk.return
 }
+
+// A kernel over a work list: every warp goes on to further programs, and the branch
+// that ends the kernel ends one program.
+// CHECK-LABEL: // listed: compact
+//      CHECK: 1 program a block, 256 bytes of shared memory, in a loop over programs.
+//      CHECK:  __shared__ listed_scratch scratch;
+// CHECK-NEXT:  const int lane = ss::lane_id();
+// CHECK-NEXT:  const int64_t program_end = min(programs, int64_t(work_count[0]));
+// CHECK-NEXT:  const int64_t program_step = int64_t(gridDim.x);
+// CHECK-NEXT:  for (int64_t program = blockIdx.x; program < program_end; program += program_step) {
+// CHECK-NEXT:    __syncwarp();
+//      CHECK:      continue;
+//      CHECK:  }
+// CHECK-NEXT:}
+ssk.kernel @listed(%x: !ssk.global<f32> {ssk.name = "x"}, %n: !ssk.global<i32> {ssk.name = "work_count"}) attributes {programs_per_block = 1 : i64, role = "compact"} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %p = ssk.program_id : index
+  %scratch = ssk.alloc : !ssk.shared<64xf32>
+  %e = ssk.read %x[%p] : !ssk.global<f32>
+  %positive = arith.cmpf ogt, %e, %zero : f32
+  scf.if %positive {
+    ssk.fill %scratch, %e : !ssk.shared<64xf32>
+    ssk.sync
+    %s = ssk.read %scratch[%c0] : !ssk.shared<64xf32>
+    ssk.write %s, %x[%p] : !ssk.global<f32>
+  }
+  ssk.return
+}
+
+// Several programs a block, no list.
+// CHECK-LABEL: // unlisted: densify
+//      CHECK:  const int64_t program_step = int64_t(gridDim.x) * 4;
+// CHECK-NEXT:  for (int64_t program = int64_t(blockIdx.x) * 4 + (threadIdx.x >> 5); program < programs;
+// CHECK-NEXT:      program += program_step) {
+ssk.kernel @unlisted(%x: !ssk.global<f32> {ssk.name = "x"}) attributes {programs_per_block = 4 : i64, role = "densify"} {
+  %p = ssk.program_id : index
+  %e = ssk.read %x[%p] : !ssk.global<f32>
+  %twice = arith.addf %e, %e : f32
+  ssk.write %twice, %x[%p] : !ssk.global<f32>
+  ssk.return
+}

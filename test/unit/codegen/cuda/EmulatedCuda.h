@@ -27,7 +27,7 @@ struct BlockIndex {
   int64_t x;
 };
 } // namespace sinkstate::test
-inline sinkstate::test::BlockIndex blockIdx;
+inline sinkstate::test::BlockIndex blockIdx, gridDim;
 
 template <typename A, typename B> auto min(A a, B b) { return a < b ? a : b; }
 template <typename A, typename B> auto max(A a, B b) { return a > b ? a : b; }

@@ -80,9 +80,14 @@ static std::string getLauncher(ssk::KernelOp kernel) {
   }
   std::string perBlock = std::to_string(kernel.getProgramsPerBlock());
   std::string name = kernel.getName().str();
+  // Fewer blocks than programs where warps go on to further ones.
+  std::string blocks = cuda::getCudaKernelInfo(kernel).loops
+                           ? "2"
+                           : "(programs + " + perBlock + " - 1) / " + perBlock;
   return "extern \"C\" bool run_" + name +
          "(const void *const *args, int64_t programs, int order) {\n"
-         "  for (blockIdx.x = 0; blockIdx.x * " + perBlock + " < programs; ++blockIdx.x)\n"
+         "  gridDim.x = " + blocks + ";\n"
+         "  for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x)\n"
          "    for (int warp = 0; warp < " + perBlock + "; ++warp) {\n"
          "      sinkstate::test::setWarpInBlock(warp);\n"
          "      if (!sinkstate::test::runWarp(sinkstate::test::LaneOrder(order),\n"
