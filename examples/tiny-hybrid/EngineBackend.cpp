@@ -45,8 +45,10 @@ EngineBackend::create(const ss_package *package, ss_engine_options options,
                       const Config &config, int batch) {
   std::unique_ptr<EngineBackend> backend(new EngineBackend);
   options.slots = batch;
-  if (ss_engine_create(package, &options, &backend->handle) != SS_OK)
-    return lastError("engine");
+  const ss_result made = ss_engine_create(package, &options, &backend->handle);
+  if (made != SS_OK)
+    return Error{std::string("engine: ") + ss_last_error(),
+                 made == SS_DEVICE_UNAVAILABLE};
   if (Status status = backend->readLayers(config))
     return std::move(*status);
   for (int request = 0; request < batch; ++request) {

@@ -17,6 +17,8 @@ namespace tiny_hybrid {
 /// One line: which file or key, what was found, what was expected.
 struct Error {
   std::string message;
+  /// The device that was asked for, or its driver, is not on this machine.
+  bool deviceMissing = false;
 };
 
 /// Empty on success.

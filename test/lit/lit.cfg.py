@@ -30,6 +30,7 @@ if os.path.exists("/usr/local/cuda/lib64/libnvrtc.so") or ctypes.util.find_libra
     config.available_features.add("nvrtc")
 if os.path.exists("/dev/nvidia0"):
     config.available_features.add("gpu")
-for tool in ("ss-opt", "ss-translate", "ss-import", "ss-compile", "ss-run"):
+for tool in ("ss-opt", "ss-translate", "ss-import", "ss-compile", "ss-run",
+             "ss-run-packages"):
     if os.path.exists(os.path.join(config.ss_tools_dir, tool)):
         config.available_features.add(tool)

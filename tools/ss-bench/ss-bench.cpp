@@ -2,16 +2,20 @@
 //
 //   ss-bench decode --package FOLDER [--batch 1,8,32] [--profile nemo4b]
 //            [--repetitions 30] [--device 0]
+//   ss-bench start --package FOLDER [--device 0]
 //
-// Prints a Markdown table: microseconds per layer and step of a step whose
-// compactions are amortised over whole periods, replayed as a CUDA graph, and
-// of the decode kernels alone.
+// Prints a Markdown table. decode: microseconds per layer and step of a step
+// whose compactions are amortised over whole periods, replayed as a CUDA graph,
+// and of the decode kernels alone. start: seconds that an engine of one slot
+// takes to be made, with an empty kernel cache and with every kernel cached.
 //
 //===----------------------------------------------------------------------===//
 
 #include "DecodeBench.h"
+#include "StartUp.h"
 
 #include "capi/Failure.h"
+#include "sinkstate/sinkstate.hpp"
 
 #include <charconv>
 #include <cstdio>
@@ -26,7 +30,8 @@ namespace {
 
 const char *const kUsage =
     "expected: ss-bench decode --package FOLDER [--batch N,N,...] [--profile "
-    "nemo4b|qwen9b|uniform:R] [--repetitions N] [--device N]";
+    "nemo4b|qwen9b|uniform:R] [--repetitions N] [--device N], or ss-bench "
+    "start --package FOLDER [--device N]";
 
 int fail(const std::string &message) {
   std::fprintf(stderr, "ss-bench: %s\n", message.c_str());
@@ -54,7 +59,8 @@ std::optional<std::vector<int32_t>> parseNumbers(const std::string &text,
 
 Result<BenchOptions> parseOptions(int argc, char **argv) {
   BenchOptions options;
-  if (argc < 2 || std::strcmp(argv[1], "decode") != 0)
+  const bool start = argc >= 2 && std::strcmp(argv[1], "start") == 0;
+  if (!start && (argc < 2 || std::strcmp(argv[1], "decode") != 0))
     return Error{kUsage};
   for (int i = 2; i < argc; i += 2) {
     const std::string name = argv[i];
@@ -64,6 +70,8 @@ Result<BenchOptions> parseOptions(int argc, char **argv) {
     auto numbers = parseNumbers(value, name == "--device" ? 0 : 1);
     if (name == "--package")
       options.package = value;
+    else if (start && name != "--device")
+      return Error{"found '" + name + " " + value + "'; " + kUsage};
     else if (name == "--profile")
       options.profile = value;
     else if (name == "--batch" && numbers)
@@ -99,6 +107,23 @@ void print(const Measured &m) {
   std::fflush(stdout);
 }
 
+/// Layers, kernels and seconds of an engine's start.
+int printStart(const BenchOptions &options) {
+  const auto package = sinkstate::Package::open(options.package);
+  ss_engine_options engine = sinkstate::engineOptions();
+  engine.device = SS_DEVICE_CUDA;
+  engine.device_ordinal = options.device;
+  const auto times = ss_start_up::measureStart(package.get(), engine);
+  if (times.result != SS_OK)
+    return fail(times.error);
+  const int32_t layers = sinkstate::Engine(package, engine).layerCount();
+  std::printf("| package | layers | kernels compiled | cold s | cached s |\n"
+              "|---|---|---|---|---|\n| %s | %d | %d | %.3f | %.3f |\n",
+              options.package.c_str(), layers, times.kernels, times.cold,
+              times.cached);
+  return 0;
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -109,6 +134,8 @@ int main(int argc, char **argv) {
   if (!profile)
     return fail(profile.error());
   try {
+    if (std::strcmp(argv[1], "start") == 0)
+      return printStart(*options);
     printHeader(*options);
     for (int32_t batch : options->batches) {
       DecodeBench bench(*options, *profile, batch);

@@ -2,109 +2,165 @@
 
 #include "CommandLine.h"
 
-#include "llvm/Support/CommandLine.h"
-#include "llvm/Support/raw_ostream.h"
+#include <algorithm>
+#include <string_view>
 
 using namespace ss_run;
-namespace cl = llvm::cl;
 
 namespace {
 
-/// Every value is read as text: checkOptions() says in one way what was found
-/// and what was expected. Made only after the libraries' own options have been
-/// cleared away, which would show in --help and may have the same names.
-struct Declared {
-  using Text = cl::opt<std::string>;
+/// An option with a value. Every value is kept as text: checkOptions() says in
+/// one way what was found and what was expected.
+struct ValueOption {
+  const char *name;
+  std::string OptionTexts::*value;
+  const char *valueName;
+  const char *help;
+};
 
-  cl::OptionCategory category{"ss-run options"};
-  Text model{"model", cl::cat(category), cl::value_desc("DIR"),
-             cl::desc("model folder: config.json and model.safetensors")};
-  Text text{"text", cl::cat(category), cl::value_desc("FILE"),
-            cl::desc("text to decode; of a .safetensors file, the tensor "
-                     "'tokens'")};
-  Text tokens{"tokens", cl::cat(category), cl::value_desc("N"),
-              cl::desc("tokens to decode for each request (1024)")};
-  Text policy{"policy", cl::cat(category),
-              cl::value_desc("relative:EPS|fixed:R|energy:F"),
-              cl::desc("what a compaction keeps (relative:0.03)")};
-  Text active{"active", cl::cat(category), cl::value_desc("A"),
-              cl::desc("components that take part in a compaction (8)")};
-  Text buffer{"buffer", cl::cat(category), cl::value_desc("K"),
-              cl::desc("tokens between two compactions (8)")};
-  Text consolidate{"consolidate", cl::cat(category), cl::value_desc("N|off"),
-                   cl::desc("compactions between two exact SVDs of the frozen "
-                            "components (4)")};
-  Text denseFallback{"dense-fallback", cl::cat(category),
-                     cl::value_desc("on|off"),
-                     cl::desc("keep a state dense where its factors would be "
-                              "larger (on)")};
-  Text dense{"dense", cl::cat(category), cl::value_desc("compiled|reference"),
-             cl::desc("what the dense run uses: the compiler's dense kernels, "
-                      "or the example's plain loop (compiled)")};
-  Text package{"package", cl::cat(category), cl::value_desc("DIR"),
-               cl::desc("take the compressed run's kernels from this package "
-                        "of ss-compile")};
-  Text batch{"batch", cl::cat(category), cl::value_desc("B"),
-             cl::desc("requests that decode at the same time, request b from "
-                      "byte b * (size / B) on (1)")};
-  Text threads{"threads", cl::cat(category), cl::value_desc("T"),
-               cl::desc("threads (1)")};
-  Text generate{"generate", cl::cat(category), cl::value_desc("N"),
-                cl::desc("after the text, sample N bytes with compressed "
-                         "states and print the first request's (0)")};
-  Text seed{"seed", cl::cat(category), cl::value_desc("S"),
-            cl::desc("seed of --generate (0)")};
-  Text json{"json", cl::cat(category), cl::value_desc("FILE"),
-            cl::desc("write the figures to FILE")};
-  Text svg{"svg", cl::cat(category), cl::value_desc("FILE"),
-           cl::desc("draw the stored ranks of the first request over time "
-                    "into FILE")};
-  cl::opt<bool> timing{"timing", cl::cat(category),
-                       cl::desc("print where the time went")};
+const ValueOption valueOptions[] = {
+    {"model", &OptionTexts::model, "DIR",
+     "model folder: config.json and model.safetensors"},
+    {"text", &OptionTexts::text, "FILE",
+     "text to decode; of a .safetensors file, the tensor 'tokens'"},
+    {"tokens", &OptionTexts::tokens, "N",
+     "tokens to decode for each request (1024)"},
+    {"policy", &OptionTexts::policy, "relative:EPS|fixed:R|energy:F",
+     "what a compaction keeps (relative:0.03)"},
+    {"active", &OptionTexts::active, "A",
+     "components that take part in a compaction (8)"},
+    {"buffer", &OptionTexts::buffer, "K", "tokens between two compactions (8)"},
+    {"consolidate", &OptionTexts::consolidate, "N|off",
+     "compactions between two exact SVDs of the frozen components (cpu: 4, "
+     "cuda: off)"},
+    {"dense-fallback", &OptionTexts::denseFallback, "on|off",
+     "keep a state dense where its factors would be larger (cpu: on, cuda: "
+     "off)"},
+    {"device", &OptionTexts::device, "cpu|cuda|cuda:N",
+     "where the states are (cpu)"},
+    {"row-capacity", &OptionTexts::rowCapacity, "N",
+     "cuda: rows of every state, 0: as many as it can ever need (0)"},
+    {"dense", &OptionTexts::dense, "compiled|reference",
+     "what the dense run uses: the compiler's dense kernels, or the example's "
+     "plain loop (compiled; without a compiler and --dense-package reference)"},
+    {"package", &OptionTexts::package, "DIR",
+     "take the compressed run's kernels from this package of ss-compile"},
+    {"dense-package", &OptionTexts::densePackage, "DIR",
+     "the same for the dense run: a package of dense form"},
+    {"batch", &OptionTexts::batch, "B",
+     "requests that decode at the same time, request b from byte b * (size / "
+     "B) on (1)"},
+    {"threads", &OptionTexts::threads, "T", "threads (1)"},
+    {"generate", &OptionTexts::generate, "N",
+     "after the text, sample N bytes with compressed states and print the "
+     "first request's (0)"},
+    {"seed", &OptionTexts::seed, "S", "seed of --generate (0)"},
+    {"json", &OptionTexts::json, "FILE", "write the figures to FILE"},
+    {"svg", &OptionTexts::svg, "FILE",
+     "draw the stored ranks of the first request over time into FILE"},
 };
 
 const char *const overview =
-    "Decodes a text token by token twice, with dense and with compressed "
-    "recurrent states,\nand compares quality, memory and time.\n\n"
-    "Example:\n  ss-run --model examples/tiny-hybrid "
-    "--text examples/tiny-hybrid/sample.bin --policy relative:0.03\n";
+    R"(ss-run: compares dense and compressed recurrent states on a text
+
+Decodes the text token by token twice, with dense and with compressed states,
+and compares quality, memory and time.
+
+Usage: ss-run --model DIR --text FILE [options]
+
+Options
+)";
+
+const char *const flagsAndExamples =
+    R"(  --timing
+        print where the time went; on cuda also the engine's start-up with an
+        empty kernel cache and with every kernel cached
+  --help, --version
+
+Examples
+  ss-run --model examples/tiny-hybrid --text examples/tiny-hybrid/sample.bin \
+      --policy relative:0.03
+  ss-run --device cuda --package tiny.sspkg --model examples/tiny-hybrid \
+      --text examples/tiny-hybrid/sample.bin --timing
+
+Exit codes
+  0  done
+  1  the command line, a file or a state is wrong
+  3  the device, or its driver, is not on this machine
+)";
+
+const ValueOption *findOption(std::string_view name) {
+  const auto *found = std::find_if(
+      std::begin(valueOptions), std::end(valueOptions),
+      [&](const ValueOption &option) { return option.name == name; });
+  return found == std::end(valueOptions) ? nullptr : found;
+}
+
+/// Whether `text` is one of the options that have no value.
+bool setFlag(std::string_view name, CommandLine &line) {
+  if (name == "timing")
+    return line.texts.timing = true;
+  if (name == "help")
+    return line.help = true;
+  if (name == "version")
+    return line.version = true;
+  return false;
+}
+
+/// Breaks a description into lines that fit a terminal.
+std::string wrapped(std::string_view text) {
+  const std::string indent(8, ' ');
+  const size_t width = 72;
+  std::string lines;
+  while (text.size() > width) {
+    const size_t space = text.rfind(' ', width);
+    lines += indent + std::string(text.substr(0, space)) + "\n";
+    text.remove_prefix(space + 1);
+  }
+  return lines + indent + std::string(text) + "\n";
+}
 
 } // namespace
 
-Result<RunOptions> ss_run::readCommandLine(int argc, const char *const *argv) {
-  cl::ResetCommandLineParser();
-  Declared declared;
-  cl::HideUnrelatedOptions(declared.category);
-  cl::SetVersionPrinter(
-      [](llvm::raw_ostream &out) { out << "ss-run " SS_VERSION "\n"; });
-
-  std::string errors;
-  llvm::raw_string_ostream stream(errors);
-  if (!cl::ParseCommandLineOptions(argc, argv, overview, &stream)) {
-    // The first line says what is wrong; more lines are guesses.
-    std::string line = errors.substr(0, errors.find('\n'));
-    if (size_t colon = line.find(": "); colon != std::string::npos)
-      line = line.substr(colon + 2);
-    return Error{line};
+Result<CommandLine>
+ss_run::readCommandLine(std::span<const char *const> arguments) {
+  CommandLine line;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string_view argument = arguments[i];
+    const std::string_view text = argument.substr(
+        std::min<size_t>(argument.find_first_not_of('-'), argument.size()));
+    const size_t dashes = argument.size() - text.size();
+    const size_t equals = text.find('=');
+    const std::string name(text.substr(0, equals));
+    const bool isOption = dashes == 1 || dashes == 2;
+    if (isOption && equals == std::string_view::npos && setFlag(name, line))
+      continue;
+    const ValueOption *option = isOption ? findOption(name) : nullptr;
+    if (!option)
+      return Error{"found '" + std::string(argument) +
+                   "', expected an option that --help lists"};
+    if (equals == std::string_view::npos && i + 1 == arguments.size())
+      return Error{"--" + name + ": found no value, expected " +
+                   option->valueName};
+    const std::string value(equals == std::string_view::npos
+                                ? std::string_view(arguments[++i])
+                                : text.substr(equals + 1));
+    if (value.empty())
+      return Error{"--" + name + ": found an empty value, expected " +
+                   option->valueName};
+    std::string &place = line.texts.*option->value;
+    if (!place.empty())
+      return Error{"--" + name + ": found '" + place + "' and '" + value +
+                   "', expected it once"};
+    place = value;
   }
+  return line;
+}
 
-  OptionTexts texts;
-  texts.model = declared.model;
-  texts.text = declared.text;
-  texts.package = declared.package;
-  texts.json = declared.json;
-  texts.svg = declared.svg;
-  texts.policy = declared.policy;
-  texts.dense = declared.dense;
-  texts.denseFallback = declared.denseFallback;
-  texts.tokens = declared.tokens;
-  texts.active = declared.active;
-  texts.buffer = declared.buffer;
-  texts.consolidate = declared.consolidate;
-  texts.batch = declared.batch;
-  texts.threads = declared.threads;
-  texts.generate = declared.generate;
-  texts.seed = declared.seed;
-  texts.timing = declared.timing;
-  return checkOptions(texts);
+std::string ss_run::helpText() {
+  std::string text = overview;
+  for (const ValueOption &option : valueOptions)
+    text += std::string("  --") + option.name + " " + option.valueName + "\n" +
+            wrapped(option.help);
+  return text + flagsAndExamples;
 }

@@ -4,13 +4,25 @@
 
 #include "Options.h"
 
-#include <optional>
+#include <span>
+#include <string>
 
 namespace ss_run {
 
-/// Reads and checks the command line. `--help` and `--version` print and end
-/// the program.
-Result<RunOptions> readCommandLine(int argc, const char *const *argv);
+/// What was typed, not yet checked.
+struct CommandLine {
+  OptionTexts texts;
+  bool help = false, version = false;
+};
+
+/// Reads `--name value` and `--name=value`; the program's name is no part of
+/// `arguments`.
+///
+///   readCommandLine({"--tokens=3", "--timing"}) -> texts.tokens == "3"
+Result<CommandLine> readCommandLine(std::span<const char *const> arguments);
+
+/// What --help prints.
+std::string helpText();
 
 } // namespace ss_run
 

@@ -29,7 +29,12 @@ protected:
 
 enum class StateForm { Factored, Dense };
 
-/// Imports the model's config.json and compiles its state kernels in process.
+/// Whether compileKernels() can be used: ss-run is built without LLVM for
+/// machines that have none, and then takes packages alone.
+CompilerHalf compilerHalf();
+
+/// Imports the model's config.json and compiles its state kernels in process:
+/// machine code of this processor, or CUDA sources, as options.device says.
 Result<std::unique_ptr<Kernels>> compileKernels(const RunOptions &options,
                                                 StateForm form);
 

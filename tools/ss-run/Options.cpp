@@ -90,6 +90,52 @@ void applyPolicy(Checker &checker, const OptionTexts &texts,
                  "at most " + std::to_string(maxCompaction) + " together");
 }
 
+/// "cpu", "cuda" or "cuda:1". What an engine does by itself depends on it: a
+/// GPU's has no dense fallback and no consolidation unless asked for.
+void applyDevice(Checker &checker, const OptionTexts &texts,
+                 RunOptions &options) {
+  const std::string &text = texts.device;
+  const std::string_view cuda = "cuda";
+  if (text.compare(0, cuda.size(), cuda) == 0) {
+    options.device = Device::Cuda;
+    options.denseFallback = false;
+    options.consolidateEvery = 0;
+    const std::string_view rest = std::string_view(text).substr(cuda.size());
+    const bool bare = rest.empty();
+    if (!bare &&
+        (rest[0] != ':' || !parseWhole(rest.substr(1), options.deviceOrdinal) ||
+         options.deviceOrdinal < 0))
+      checker.fail("device", "'" + text + "'", "cpu, cuda or cuda:N");
+  } else if (!text.empty() && text != "cpu") {
+    checker.fail("device", "'" + text + "'", "cpu, cuda or cuda:N");
+  }
+  if (!texts.rowCapacity.empty() && options.device == Device::Cpu)
+    checker.fail("row-capacity", "'" + texts.rowCapacity + "'",
+                 "no such option on the CPU, whose states grow by themselves");
+}
+
+/// What the dense run uses, and whether there is somebody to compile it.
+void applyDenseRun(Checker &checker, const OptionTexts &texts,
+                   CompilerHalf compiler, RunOptions &options) {
+  const bool canCompile = compiler == CompilerHalf::Present;
+  if (!canCompile && options.package.empty())
+    checker.fail("package", "nothing",
+                 "a folder that ss-compile made: this ss-run was built "
+                 "without the compiler");
+  const bool hasDense = canCompile || !options.densePackage.empty();
+  if (texts.dense == "reference" || (texts.dense.empty() && !hasDense))
+    options.dense = DenseRun::Reference;
+  else if (!texts.dense.empty() && texts.dense != "compiled")
+    checker.fail("dense", "'" + texts.dense + "'", "compiled or reference");
+  else if (!hasDense)
+    checker.fail("dense", "'compiled'",
+                 "--dense-package with it, or reference: this ss-run was built "
+                 "without the compiler");
+  if (options.dense == DenseRun::Reference && !options.densePackage.empty())
+    checker.fail("dense-package", "a value",
+                 "none with --dense reference, which uses no kernels");
+}
+
 /// A package was compiled with its own policy and sizes.
 void checkPackage(Checker &checker, const RunOptions &options) {
   if (options.package.empty())
@@ -140,6 +186,12 @@ Result<Policy> ss_run::parsePolicy(std::string_view text) {
   return policy;
 }
 
+std::string ss_run::deviceName(const RunOptions &options) {
+  if (options.device == Device::Cpu)
+    return "cpu";
+  return "cuda:" + std::to_string(options.deviceOrdinal);
+}
+
 std::string ss_run::toString(const Policy &policy) {
   const char *names[] = {"relative", "fixed", "energy"};
   char text[64];
@@ -148,7 +200,8 @@ std::string ss_run::toString(const Policy &policy) {
   return text;
 }
 
-Result<RunOptions> ss_run::checkOptions(const OptionTexts &texts) {
+Result<RunOptions> ss_run::checkOptions(const OptionTexts &texts,
+                                        CompilerHalf compiler) {
   Checker checker;
   RunOptions options;
   checker.given("model", texts.model,
@@ -159,6 +212,7 @@ Result<RunOptions> ss_run::checkOptions(const OptionTexts &texts) {
   options.model = texts.model;
   options.text = texts.text;
   options.package = texts.package;
+  options.densePackage = texts.densePackage;
   options.json = texts.json;
   options.svg = texts.svg;
   options.timing = texts.timing;
@@ -176,21 +230,20 @@ Result<RunOptions> ss_run::checkOptions(const OptionTexts &texts) {
   integer("batch", texts.batch, options.batch, 1, 1 << 16);
   integer("threads", texts.threads, options.threads, 1, 1024);
   integer("generate", texts.generate, options.generate, 0, maxCount);
+  integer("row-capacity", texts.rowCapacity, options.rowCapacity, 0, maxCount);
+  applyDevice(checker, texts, options);
   if (texts.consolidate == "off")
     options.consolidateEvery = 0;
   else
     options.consolidateEvery =
         checker.integer("consolidate", texts.consolidate,
                         options.consolidateEvery, 1, maxCount, " or off");
-  options.denseFallback =
-      checker.onOff("dense-fallback", texts.denseFallback, true);
+  options.denseFallback = checker.onOff("dense-fallback", texts.denseFallback,
+                                        options.denseFallback);
   if (!texts.seed.empty() && !parseWhole(texts.seed, options.seed))
     checker.fail("seed", "'" + texts.seed + "'",
                  "an integer from 0 to 18446744073709551615");
-  if (texts.dense == "reference")
-    options.dense = DenseRun::Reference;
-  else if (!texts.dense.empty() && texts.dense != "compiled")
-    checker.fail("dense", "'" + texts.dense + "'", "compiled or reference");
+  applyDenseRun(checker, texts, compiler, options);
   applyPolicy(checker, texts, options);
   checkPackage(checker, options);
   if (checker.status)

@@ -27,23 +27,30 @@ enum class DenseRun {
   Reference ///< the example's plain loop
 };
 
+/// Where both kinds of states are.
+enum class Device { Cpu, Cuda };
+
 struct RunOptions {
   std::string model;
   std::string text;
-  std::string package; ///< empty: compile in process
-  std::string json;    ///< empty: not asked for
-  std::string svg;     ///< empty: not asked for
+  std::string package;      ///< empty: compile in process
+  std::string densePackage; ///< the same for the dense run
+  std::string json;         ///< empty: not asked for
+  std::string svg;          ///< empty: not asked for
   Policy policy;
   DenseRun dense = DenseRun::Compiled;
   int tokens = 1024;
   int active = 8;
   int buffer = 8;
-  int consolidateEvery = 4; ///< 0: off
+  int consolidateEvery = 4; ///< 0: off; by default what the device does
   int batch = 1;
   int threads = 1;
   int generate = 0;
   uint64_t seed = 0;
-  bool denseFallback = true;
+  bool denseFallback = true; ///< by default what the device does
+  Device device = Device::Cpu;
+  int deviceOrdinal = 0;
+  int rowCapacity = 0; ///< 0: every layer's bound
   bool timing = false;
   /// Whether the user named the value: a package brings its own.
   bool policyGiven = false, activeGiven = false, bufferGiven = false;
@@ -52,18 +59,24 @@ struct RunOptions {
 /// "relative:0.03"
 Result<Policy> parsePolicy(std::string_view text);
 std::string toString(const Policy &policy);
+/// "cpu", "cuda:0"
+std::string deviceName(const RunOptions &options);
 
 /// Values as the command line has them; an empty text is an option not given.
 struct OptionTexts {
-  std::string model, text, package, json, svg;
-  std::string policy, dense, denseFallback;
+  std::string model, text, package, densePackage, json, svg;
+  std::string policy, dense, denseFallback, device, rowCapacity;
   std::string tokens, active, buffer, consolidate, batch, threads, generate,
       seed;
   bool timing = false;
 };
 
+/// Whether kernels can be compiled in process, or come from packages alone.
+enum class CompilerHalf { Present, Absent };
+
 /// Checks every value and what they say together.
-Result<RunOptions> checkOptions(const OptionTexts &texts);
+Result<RunOptions> checkOptions(const OptionTexts &texts,
+                                CompilerHalf compiler = CompilerHalf::Present);
 
 } // namespace ss_run
 

@@ -56,17 +56,22 @@ std::string ss_run::formatTable(const Measurement &measurement,
                                 const RunOptions &options,
                                 const std::string &policy) {
   std::string text;
-  append(text, "%s: %d %s of %d tokens, %d %s\n", options.model.c_str(),
-         options.batch, options.batch == 1 ? "request" : "requests",
-         options.tokens, options.threads,
-         options.threads == 1 ? "thread" : "threads");
-  append(text, "%s, %s, dense fallback %s\n\n", policy.c_str(),
+  append(text, "%s: %d %s of %d tokens, %d %s, states on %s\n",
+         options.model.c_str(), options.batch,
+         options.batch == 1 ? "request" : "requests", options.tokens,
+         options.threads, options.threads == 1 ? "thread" : "threads",
+         deviceName(options).c_str());
+  append(text, "%s, %s, dense fallback %s%s\n\n", policy.c_str(),
          options.consolidateEvery
              ? ("consolidation every " +
                 std::to_string(options.consolidateEvery) + " compactions")
                    .c_str()
              : "no consolidation",
-         options.denseFallback ? "on" : "off");
+         options.denseFallback ? "on" : "off",
+         options.rowCapacity
+             ? (", " + std::to_string(options.rowCapacity) + " rows a state")
+                   .c_str()
+             : "");
   append(text, "%-28s %12s %12s %13s\n", "", "dense", "compressed", "");
   append(text, "%-28s %12.4f %12.4f %+13.4f\n", "bits per byte",
          measurement.bitsPerByteDense, measurement.bitsPerByteCompressed,
@@ -102,6 +107,11 @@ std::string ss_run::formatTiming(const Measurement &measurement,
   row("load the model", phases.load);
   row("import and compile", phases.compile);
   row("make the engines", phases.engines);
+  if (phases.start) {
+    row("  start, nothing cached", phases.start->cold);
+    row("  start, kernels cached", phases.start->cached);
+    append(text, "%-28s %12d\n", "  kernels compiled", phases.start->kernels);
+  }
   row("decode", phases.decode);
   row("  compressed: decode", measurement.statistics.decode_seconds);
   row("  compressed: compact", measurement.statistics.compact_seconds);
@@ -112,6 +122,7 @@ std::string ss_run::formatTiming(const Measurement &measurement,
 std::string ss_run::formatJson(const Measurement &measurement,
                                const RunOptions &options,
                                const std::string &policy,
+                               const PhaseTimes &phases,
                                const std::string &version) {
   nlohmann::ordered_json root;
   root["version"] = version;
@@ -120,6 +131,9 @@ std::string ss_run::formatJson(const Measurement &measurement,
       {"model", options.model},
       {"text", options.text},
       {"package", options.package},
+      {"dense_package", options.densePackage},
+      {"device", deviceName(options)},
+      {"row_capacity", options.rowCapacity},
       {"tokens", options.tokens},
       {"dense", options.dense == DenseRun::Compiled ? "compiled" : "reference"},
       {"dense_fallback", options.denseFallback},
@@ -150,6 +164,10 @@ std::string ss_run::formatJson(const Measurement &measurement,
   root["consolidations"] = measurement.statistics.consolidations;
   root["went_dense"] = measurement.statistics.went_dense;
   root["went_factored"] = measurement.statistics.went_factored;
+  if (phases.start)
+    root["start_seconds"] = {{"cold", phases.start->cold},
+                             {"cached", phases.start->cached},
+                             {"kernels", phases.start->kernels}};
   if (options.generate > 0)
     root["generated_bytes"] = std::vector<int>();
   for (unsigned char byte : measurement.generated)

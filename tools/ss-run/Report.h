@@ -4,7 +4,9 @@
 
 #include "Measurement.h"
 #include "Options.h"
+#include "StartUp.h"
 
+#include <optional>
 #include <string>
 
 namespace ss_run {
@@ -20,6 +22,8 @@ struct PhaseTimes {
   double compile = 0;
   double engines = 0;
   double decode = 0;
+  /// Of the compressed engine; part of `engines`.
+  std::optional<ss_start_up::StartTimes> start{};
 };
 std::string formatTiming(const Measurement &measurement,
                          const PhaseTimes &phases);
@@ -27,7 +31,7 @@ std::string formatTiming(const Measurement &measurement,
 /// The same facts for programs; ends with a line break.
 std::string formatJson(const Measurement &measurement,
                        const RunOptions &options, const std::string &policy,
-                       const std::string &version);
+                       const PhaseTimes &phases, const std::string &version);
 
 } // namespace ss_run
 

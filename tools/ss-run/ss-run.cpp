@@ -7,11 +7,11 @@
 #include "OutputFile.h"
 #include "Report.h"
 #include "Sampler.h"
+#include "StartUp.h"
 #include "Svg.h"
 
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <unistd.h>
 
 using namespace ss_run;
@@ -91,17 +91,16 @@ struct States {
   std::unique_ptr<Kernels> compressedKernels, denseKernels;
   std::unique_ptr<EngineBackend> compressed;
   std::unique_ptr<StateBackend> dense;
+  std::optional<ss_start_up::StartTimes> start; ///< of the compressed engine
 
   Status compile(const RunOptions &options) {
-    auto kernels = options.package.empty()
-                       ? compileKernels(options, StateForm::Factored)
-                       : openKernels(options.package);
+    auto kernels = make(options, options.package, StateForm::Factored);
     if (!kernels)
       return kernels.takeError();
     compressedKernels = std::move(*kernels);
     if (options.dense == DenseRun::Reference)
       return std::nullopt;
-    kernels = compileKernels(options, StateForm::Dense);
+    kernels = make(options, options.densePackage, StateForm::Dense);
     if (!kernels)
       return kernels.takeError();
     denseKernels = std::move(*kernels);
@@ -114,6 +113,13 @@ struct States {
     engine.threads = options.threads;
     engine.dense_fallback = options.denseFallback;
     engine.consolidate_every = options.consolidateEvery;
+    engine.row_capacity = options.rowCapacity;
+    engine.device =
+        options.device == Device::Cuda ? SS_DEVICE_CUDA : SS_DEVICE_CPU;
+    engine.device_ordinal = options.deviceOrdinal;
+    if (options.timing && options.device == Device::Cuda)
+      if (Status status = measureStart(engine, options.batch))
+        return status;
     auto made = EngineBackend::create(compressedKernels->package(), engine,
                                       model.config, options.batch);
     if (!made)
@@ -131,6 +137,22 @@ struct States {
     dense = std::move(*made);
     return std::nullopt;
   }
+
+private:
+  static Result<std::unique_ptr<Kernels>>
+  make(const RunOptions &options, const std::string &package, StateForm form) {
+    return package.empty() ? compileKernels(options, form)
+                           : openKernels(package);
+  }
+
+  Status measureStart(ss_engine_options engine, int batch) {
+    engine.slots = batch;
+    start = ss_start_up::measureStart(compressedKernels->package(), engine);
+    if (start->result == SS_OK)
+      return std::nullopt;
+    return Error{"engine: " + start->error,
+                 start->result == SS_DEVICE_UNAVAILABLE};
+  }
 };
 
 Status writeResults(const Measurement &measurement, const RunOptions &options,
@@ -143,7 +165,7 @@ Status writeResults(const Measurement &measurement, const RunOptions &options,
     std::printf("\n%s\n", printable(measurement.generated).c_str());
   if (outputs.json)
     if (Status status = outputs.json->commit(
-            formatJson(measurement, options, policy, SS_VERSION)))
+            formatJson(measurement, options, policy, phases, SS_VERSION)))
       return status;
   if (outputs.svg)
     return outputs.svg->commit(
@@ -173,6 +195,7 @@ Status run(const RunOptions &options) {
   if (Status status = states.makeEngines(options, *model))
     return status;
   phases.engines = lap();
+  phases.start = states.start;
 
   ProgressLine line(options.tokens);
   EngineProbe probe(*states.compressed);
@@ -189,13 +212,30 @@ Status run(const RunOptions &options) {
                       phases, outputs);
 }
 
+/// Exit codes, as --help lists them.
+constexpr int exitDone = 0, exitWrong = 1, exitNoDevice = 3;
+
+int fail(const Error &error) {
+  std::fprintf(stderr, "ss-run: %s\n", error.message.c_str());
+  return error.deviceMissing ? exitNoDevice : exitWrong;
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
-  Result<RunOptions> options = readCommandLine(argc, argv);
-  Status status = options ? run(*options) : Status(options.takeError());
-  if (!status)
-    return EXIT_SUCCESS;
-  std::fprintf(stderr, "ss-run: %s\n", status->message.c_str());
-  return EXIT_FAILURE;
+  Result<CommandLine> line =
+      readCommandLine({argv + 1, static_cast<size_t>(argc - 1)});
+  if (!line)
+    return fail(line.takeError());
+  if (line->help || line->version) {
+    std::fputs(line->help ? helpText().c_str() : "ss-run " SS_VERSION "\n",
+               stdout);
+    return exitDone;
+  }
+  Result<RunOptions> options = checkOptions(line->texts, compilerHalf());
+  if (!options)
+    return fail(options.takeError());
+  if (Status status = run(*options))
+    return fail(*status);
+  return exitDone;
 }

@@ -78,6 +78,60 @@ TEST(Options, FixedRankSetsActiveAndBuffer) {
             "fixed:16");
 }
 
+TEST(Options, ResolveDefaultsByDevice) {
+  OptionTexts texts = good();
+  texts.device = "cuda:2";
+  auto options = checkOptions(texts);
+  ASSERT_TRUE(options) << options.error();
+  EXPECT_EQ(options->device, Device::Cuda);
+  EXPECT_EQ(options->deviceOrdinal, 2);
+  EXPECT_EQ(deviceName(*options), "cuda:2");
+  EXPECT_FALSE(options->denseFallback);
+  EXPECT_EQ(options->consolidateEvery, 0);
+  texts.denseFallback = "on";
+  texts.consolidate = "3";
+  texts.rowCapacity = "64";
+  options = checkOptions(texts);
+  ASSERT_TRUE(options) << options.error();
+  EXPECT_TRUE(options->denseFallback) << "what the user asks for is kept";
+  EXPECT_EQ(options->consolidateEvery, 3);
+  EXPECT_EQ(options->rowCapacity, 64);
+}
+
+TEST(Options, RejectDevices) {
+  for (const char *device : {"gpu", "cuda:", "cuda:x", "cuda:-1", "cuda1"})
+    EXPECT_EQ(errorWith(&OptionTexts::device, device),
+              std::string("--device: found '") + device +
+                  "', expected cpu, cuda or cuda:N");
+  EXPECT_EQ(errorWith(&OptionTexts::rowCapacity, "64"),
+            "--row-capacity: found '64', expected no such option on the CPU, "
+            "whose states grow by themselves");
+}
+
+TEST(Options, WithoutACompilerPackagesAreNeeded) {
+  OptionTexts texts = good();
+  auto check = [&] { return checkOptions(texts, CompilerHalf::Absent); };
+  EXPECT_EQ(check().error(),
+            "--package: found nothing, expected a folder that ss-compile made: "
+            "this ss-run was built without the compiler");
+  texts.package = "package";
+  auto options = check();
+  ASSERT_TRUE(options) << options.error();
+  EXPECT_EQ(options->dense, DenseRun::Reference);
+  texts.dense = "compiled";
+  EXPECT_EQ(check().error(),
+            "--dense: found 'compiled', expected --dense-package with it, or "
+            "reference: this ss-run was built without the compiler");
+  texts.densePackage = "dense";
+  options = check();
+  ASSERT_TRUE(options) << options.error();
+  EXPECT_EQ(options->dense, DenseRun::Compiled);
+  EXPECT_EQ(options->densePackage, "dense");
+  texts.dense = "reference";
+  EXPECT_EQ(check().error(), "--dense-package: found a value, expected none "
+                             "with --dense reference, which uses no kernels");
+}
+
 TEST(Options, RejectPolicies) {
   auto error = [](const char *text) {
     return errorWith(&OptionTexts::policy, text);

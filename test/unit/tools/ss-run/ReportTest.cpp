@@ -38,7 +38,8 @@ TEST(Report, TableShowsEveryFigure) {
   const std::string table = formatTable(sample(), options(), "relative:0.03");
   for (
       const char *line :
-      {"examples/tiny-hybrid: 1 request of 1024 tokens, 1 thread\n",
+      {"examples/tiny-hybrid: 1 request of 1024 tokens, 1 thread, states "
+       "on cpu\n",
        "relative:0.03, consolidation every 4 compactions, dense fallback on\n",
        "bits per byte                      1.2500       1.2495       -0.0005\n",
        "KL(dense || compressed), nats                   0.00125\n",
@@ -52,7 +53,7 @@ TEST(Report, TableShowsEveryFigure) {
 
 TEST(Report, JsonHasTheSameFigures) {
   auto json = nlohmann::json::parse(
-      formatJson(sample(), options(), "relative:0.03", "0.1.0"));
+      formatJson(sample(), options(), "relative:0.03", {}, "0.1.0"));
   EXPECT_EQ(json["bits_per_byte"]["dense"], 1.25);
   EXPECT_EQ(json["bits_per_byte"]["compressed"], 1.2495);
   EXPECT_EQ(json["kl_nats"], 0.00125);
@@ -75,7 +76,7 @@ TEST(Report, JsonHasTheSameFigures) {
 TEST(Report, JsonSurvivesPathsThatAreNotText) {
   RunOptions odd = options();
   odd.text = "\xff\xfe";
-  EXPECT_TRUE(nlohmann::json::accept(formatJson(sample(), odd, "p", "v")));
+  EXPECT_TRUE(nlohmann::json::accept(formatJson(sample(), odd, "p", {}, "v")));
 }
 
 TEST(Report, TimingShowsPhases) {
@@ -83,6 +84,43 @@ TEST(Report, TimingShowsPhases) {
   EXPECT_NE(timing.find("import and compile                  2.000\n"),
             std::string::npos)
       << timing;
+  EXPECT_EQ(timing.find("cached"), std::string::npos) << timing;
+}
+
+TEST(Report, ShowsTheStartOfAnEngineOnAGpu) {
+  PhaseTimes phases;
+  phases.start = {2.5, 0.25, 9, SS_OK, ""};
+  const std::string timing = formatTiming(sample(), phases);
+  for (const char *line : {"  start, nothing cached             2.500\n",
+                           "  start, kernels cached             0.250\n",
+                           "  kernels compiled                      9\n"})
+    EXPECT_NE(timing.find(line), std::string::npos) << line << "\n" << timing;
+  const auto json =
+      nlohmann::json::parse(formatJson(sample(), options(), "p", phases, "v"));
+  EXPECT_EQ(json["start_seconds"]["cold"], 2.5);
+  EXPECT_EQ(json["start_seconds"]["cached"], 0.25);
+  EXPECT_EQ(json["start_seconds"]["kernels"], 9);
+}
+
+TEST(Report, NamesTheDeviceAndWhatItDoes) {
+  RunOptions gpu = options();
+  gpu.device = Device::Cuda;
+  gpu.deviceOrdinal = 1;
+  gpu.denseFallback = false;
+  gpu.consolidateEvery = 0;
+  gpu.rowCapacity = 64;
+  const std::string table = formatTable(sample(), gpu, "p");
+  EXPECT_NE(table.find("1 thread, states on cuda:1\np, no consolidation, dense "
+                       "fallback off, 64 rows a state\n"),
+            std::string::npos)
+      << table;
+  const auto json =
+      nlohmann::json::parse(formatJson(sample(), gpu, "p", {}, "v"));
+  EXPECT_EQ(json["options"]["device"], "cuda:1");
+  EXPECT_EQ(json["options"]["dense_fallback"], false);
+  EXPECT_EQ(json["options"]["consolidate"], 0);
+  EXPECT_EQ(json["options"]["row_capacity"], 64);
+  EXPECT_FALSE(json.contains("start_seconds"));
 }
 
 } // namespace

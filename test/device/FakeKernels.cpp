@@ -1,0 +1,70 @@
+//===- FakeKernels.cpp - A package's CPU code as the fake GPU's -----------===//
+
+#include "FakeKernels.h"
+
+#include "FakeCuda.h"
+#include "HostSchedule.h"
+
+#include "cuda/device/schedule.cuh"
+#include "sinkstate/cpu_routines.h"
+
+#include <nlohmann/json.hpp>
+
+#include <dlfcn.h>
+
+#include <deque>
+#include <fstream>
+#include <stdexcept>
+
+namespace sinkstate::test {
+namespace {
+
+struct Entry {
+  ss_cpu_kernel run;
+  size_t arguments;
+};
+
+void runEntry(void *context, void *const *parameters, unsigned) {
+  const Entry &entry = *static_cast<const Entry *>(context);
+  entry.run(parameters, ss_cpu_routines(), 0,
+            *static_cast<const int64_t *>(parameters[entry.arguments]));
+}
+
+void registerPackage(const std::string &folder) {
+  static std::deque<Entry> entries; // addresses stay
+  std::ifstream file(folder + "/manifest.json");
+  const nlohmann::json manifest = nlohmann::json::parse(file);
+  const std::string library =
+      folder + "/" + manifest.at("cpu").at(0).at("file").get<std::string>();
+  void *code = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!code)
+    throw std::runtime_error(dlerror());
+  for (const nlohmann::json &kernel : manifest["kernels"]) {
+    const std::string name = kernel["name"];
+    std::vector<size_t> sizes;
+    for (const nlohmann::json &argument : kernel["args"]) {
+      const std::string type = argument["type"];
+      sizes.push_back(type == "i32" || type == "f32" ? 4 : 8);
+    }
+    entries.push_back(
+        {reinterpret_cast<ss_cpu_kernel>(dlsym(code, name.c_str())),
+         sizes.size()});
+    sizes.push_back(sizeof(int64_t));
+    fake_add_kernel(name.c_str(), sizes.data(), sizes.size(), runEntry,
+                    &entries.back());
+  }
+}
+
+} // namespace
+
+void addFakeKernels(const std::vector<std::string> &folders) {
+  const size_t batch[] = {sizeof(ss::Schedule), 8, 4};
+  const size_t one[] = {sizeof(ss::Schedule), 4};
+  fake_add_kernel("ss_schedule", batch, 3, hostSchedule, nullptr);
+  fake_add_kernel("ss_advance", batch, 3, hostAdvance, nullptr);
+  fake_add_kernel("ss_reset_slot", one, 2, hostReset, nullptr);
+  for (const std::string &folder : folders)
+    registerPackage(folder);
+}
+
+} // namespace sinkstate::test

@@ -1,0 +1,154 @@
+//===- CompiledKernels.cpp - Kernels compiled in this process -------------===//
+
+#include "Kernels.h"
+
+#include "codegen/compiler/CompiledModel.h"
+#include "codegen/package/PackageWriter.h"
+#include "passes/pipelines/Register.h"
+#include "tools/ss-import/Import.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <stdlib.h>
+#include <utility>
+
+using namespace ss_run;
+using sinkstate::CompiledModel;
+
+namespace {
+
+/// Keeps the first error that the context is told, as one line.
+class FirstError {
+public:
+  explicit FirstError(mlir::MLIRContext &context)
+      : handler(&context, [this](mlir::Diagnostic &diagnostic) {
+          if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error &&
+              message.empty())
+            message = placeOf(diagnostic.getLocation()) + diagnostic.str();
+          return mlir::success();
+        }) {}
+
+  Error take(const std::string &otherwise) const {
+    const std::string &text = message.empty() ? otherwise : message;
+    return Error{text.substr(0, text.find('\n'))};
+  }
+
+private:
+  static std::string placeOf(mlir::Location location) {
+    auto file = llvm::dyn_cast<mlir::FileLineColLoc>(location);
+    return file ? file.getFilename().str() + ": " : "";
+  }
+
+  std::string message;
+  mlir::ScopedDiagnosticHandler handler;
+};
+
+/// A package whose code was made in this process.
+class CompiledKernels : public Kernels {
+public:
+  ~CompiledKernels() override { close(); } // before its code goes
+  static Result<std::unique_ptr<Kernels>>
+  make(std::unique_ptr<CompiledModel> model, std::string description) {
+    auto kernels = std::make_unique<CompiledKernels>();
+    kernels->model = std::move(model);
+    kernels->description = std::move(description);
+    const std::string &manifest = kernels->model->getManifest();
+    if (ss_package_from_memory(manifest.data(), manifest.size(),
+                               &CompiledModel::lookupKernel,
+                               kernels->model.get(), &kernels->handle) != SS_OK)
+      return Error{std::string("compiled kernels: ") + ss_last_error()};
+    return std::unique_ptr<Kernels>(std::move(kernels));
+  }
+
+private:
+  std::unique_ptr<CompiledModel> model;
+};
+
+/// A package in a folder of its own: its GPU sources are read when an engine is
+/// made, and gone with the last of its engines' kernels.
+class TemporaryPackage : public Kernels {
+public:
+  ~TemporaryPackage() override {
+    close();
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+  }
+
+  static Result<std::unique_ptr<Kernels>> write(mlir::ModuleOp graph,
+                                                std::string description,
+                                                const FirstError &errors) {
+    auto kernels = std::make_unique<TemporaryPackage>();
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "ss-run-XXXXXX").string();
+    if (!::mkdtemp(pattern.data()))
+      return Error{pattern + ": cannot create: " + std::strerror(errno) +
+                   ", expected a folder for temporary files: set TMPDIR"};
+    kernels->folder = pattern;
+    kernels->description = std::move(description);
+    sinkstate::PackageOptions options;
+    options.cpuLevels.clear();
+    const std::string package = pattern + "/package";
+    if (llvm::Error error = sinkstate::writePackage(graph, options, package))
+      return errors.take(llvm::toString(std::move(error)));
+    if (ss_package_open(package.c_str(), &kernels->handle) != SS_OK)
+      return Error{ss_last_error()};
+    return std::unique_ptr<Kernels>(std::move(kernels));
+  }
+
+private:
+  std::string folder;
+};
+
+sinkstate::ImportOptions importOptions(const RunOptions &options,
+                                       StateForm form) {
+  using sinkstate::ss::PolicyKind;
+  sinkstate::ImportOptions result;
+  switch (options.policy.kind) {
+  case ss_run::PolicyKind::Relative:
+    result.policyKind = PolicyKind::relative;
+    break;
+  case ss_run::PolicyKind::Fixed:
+    result.policyKind = PolicyKind::fixed;
+    break;
+  case ss_run::PolicyKind::Energy:
+    result.policyKind = PolicyKind::energy;
+    break;
+  }
+  result.policyValue = options.policy.value;
+  result.active = options.active;
+  result.buffer = options.buffer;
+  result.form = form == StateForm::Dense ? sinkstate::ss::Form::dense
+                                         : sinkstate::ss::Form::factored;
+  return result;
+}
+
+} // namespace
+
+CompilerHalf ss_run::compilerHalf() { return CompilerHalf::Present; }
+
+Result<std::unique_ptr<Kernels>>
+ss_run::compileKernels(const RunOptions &options, StateForm form) {
+  mlir::DialectRegistry registry;
+  sinkstate::registerDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  FirstError errors(context);
+  auto graph = sinkstate::importConfig(options.model + "/config.json",
+                                       importOptions(options, form), &context);
+  if (mlir::failed(graph))
+    return errors.take(options.model + "/config.json: cannot be imported");
+  std::string description = toString(options.policy) + ", active " +
+                            std::to_string(options.active) + ", buffer " +
+                            std::to_string(options.buffer);
+  if (options.device == Device::Cuda)
+    return TemporaryPackage::write(**graph, std::move(description), errors);
+  llvm::Expected<std::unique_ptr<CompiledModel>> model =
+      CompiledModel::compile(**graph);
+  if (!model)
+    return errors.take(llvm::toString(model.takeError()));
+  return CompiledKernels::make(std::move(*model), std::move(description));
+}
