@@ -10,7 +10,7 @@
 //
 // One warp a program, 1 program a block, 43760 bytes of shared memory, in a loop over programs.
 // reads rows, weights, row_base, rank, status, count, buffer_k, buffer_u, buffer_g, work,
-// work_count
+// work_count, row_capacity
 // writes rows, weights, rank, status
 
 // What one program keeps in shared memory.
@@ -72,6 +72,7 @@ gdn_compact_h2_kh2_128x128_a8_b8_f32_3675ea97(
     int32_t count_ahead,
     float policy_value,
     int32_t max_rank,
+    const int32_t *__restrict__ row_capacity,
     int64_t programs) {
   __shared__ gdn_compact_h2_kh2_128x128_a8_b8_f32_3675ea97_scratch scratch;
   const int lane = ss::lane_id();
@@ -314,10 +315,12 @@ gdn_compact_h2_kh2_128x128_a8_b8_f32_3675ea97(
 
       const float threshold = ss::maximum(largest * 2.3841858e-7f, largest * policy_value);
 
-      // no more than max_rank components
-      const int64_t most = max_rank;
-      const int64_t value = stored + 16;
-      if (most < value) {
+      // no more than max_rank components, nor than the block has room for
+      const int64_t room = row_capacity[state];
+      const int64_t value = max_rank;
+      const int64_t most = room < value ? room : value;
+      const int64_t value_1 = stored + 16;
+      if (most < value_1) {
         int64_t kept = 0;
         for (int64_t i = 0; i < stored; ++i) {
           const float weight = scratch.weights[i];
@@ -347,16 +350,16 @@ gdn_compact_h2_kh2_128x128_a8_b8_f32_3675ea97(
           __syncwarp();
           ss::store_lanes<float, 16>(&scratch.all_weights[stored], new_weights_tile);
           __syncwarp();
-          ss::top_k(scratch.ranking, scratch.all_weights, value);
-          for (int64_t i = most; i < value; ++i) {
+          ss::top_k(scratch.ranking, scratch.all_weights, value_1);
+          for (int64_t i = most; i < value_1; ++i) {
             __syncwarp();
-            const int64_t value_1 = scratch.ranking[i];
-            if (value_1 < stored) {
+            const int64_t value_2 = scratch.ranking[i];
+            if (value_2 < stored) {
               if (lane == 0)
-                scratch.weights[value_1] = -1.0f;
+                scratch.weights[value_2] = -1.0f;
             } else {
               if (lane == 0)
-                scratch.new_weights[value_1 - stored] = -1.0f;
+                scratch.new_weights[value_2 - stored] = -1.0f;
             }
           }
         }
@@ -421,19 +424,19 @@ gdn_compact_h2_kh2_128x128_a8_b8_f32_3675ea97(
 
       // new rows that are left go to the end
       for (int64_t i = placed; i < kept_new; ++i) {
-        const int64_t value_1 = last + i - placed;
+        const int64_t value_2 = last + i - placed;
         float new_right_tile[4];
         ss::load_lanes<float4, 128>(new_right_tile, &scratch.new_right[i][0]);
         float new_left_tile[4];
         ss::load_lanes<float4, 128>(new_left_tile, &scratch.new_left[i][0]);
-        const int64_t row = base + value_1;
+        const int64_t row = base + value_2;
         const int64_t row_at = row * 256;
         __syncwarp();
         ss::store_lanes<float4, 128>(&rows[row_at], new_right_tile);
         __syncwarp();
         ss::store_lanes<float4, 128>(&rows[row_at + 128], new_left_tile);
         if (lane == 0)
-          scratch.weights[value_1] = scratch.new_weights[i];
+          scratch.weights[value_2] = scratch.new_weights[i];
       }
 
       const int64_t new_rank = last + kept_new - placed;

@@ -5,7 +5,8 @@
 // gdn_densify_h32_kh16_128x128_a8_b8_f32_1ee6be16: densify
 //
 // One warp a program, 1 program a block, in a loop over programs.
-// reads rows, weights, row_base, rank, count, buffer_k, buffer_u, buffer_g, work, out_base
+// reads rows, weights, row_base, rank, count, buffer_k, buffer_u, buffer_g, work, work_count,
+// out_base
 // writes out
 extern "C" __global__ void __launch_bounds__(32)
 gdn_densify_h32_kh16_128x128_a8_b8_f32_1ee6be16(
@@ -19,11 +20,17 @@ gdn_densify_h32_kh16_128x128_a8_b8_f32_1ee6be16(
     const float *__restrict__ buffer_u,
     const float *__restrict__ buffer_g,
     const int32_t *__restrict__ work,
+    const int32_t *__restrict__ work_count,
+    int32_t count_ahead,
     float *out,
     const int64_t *__restrict__ out_base,
     int64_t programs) {
+  const int64_t program_end = min(programs, int64_t(work_count[0]));
   const int64_t program_step = int64_t(gridDim.x);
-  for (int64_t program = blockIdx.x; program < programs; program += program_step) {
+  for (int64_t program = blockIdx.x; program < program_end; program += program_step) {
+    if (program >= int64_t(work_count[0]))
+      continue;
+
     const int64_t state = work[program];
     const int64_t slot = state / 32;
     const int64_t head = state % 32;
@@ -31,7 +38,7 @@ gdn_densify_h32_kh16_128x128_a8_b8_f32_1ee6be16(
     const int64_t stored = rank[state];
     const bool is_dense = stored < 0;
     const int64_t base = row_base[state];
-    const int64_t pairs = count[slot];
+    const int64_t pairs = count[slot] + count_ahead;
     const int64_t output = out_base[program];
     const float decay_before = pairs > 0 ? buffer_g[state * 8 + pairs - 1] : 0.0f;
     for (int64_t i = 0; i < 128; i += 4) {

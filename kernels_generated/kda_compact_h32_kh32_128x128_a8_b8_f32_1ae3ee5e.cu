@@ -10,7 +10,7 @@
 //
 // One warp a program, 1 program a block, 43760 bytes of shared memory, in a loop over programs.
 // reads rows, weights, row_base, rank, status, count, buffer_k, buffer_u, buffer_g, work,
-// work_count
+// work_count, row_capacity
 // writes rows, weights, rank, status
 
 // What one program keeps in shared memory.
@@ -72,6 +72,7 @@ kda_compact_h32_kh32_128x128_a8_b8_f32_1ae3ee5e(
     int32_t count_ahead,
     float policy_value,
     int32_t max_rank,
+    const int32_t *__restrict__ row_capacity,
     int64_t programs) {
   __shared__ kda_compact_h32_kh32_128x128_a8_b8_f32_1ae3ee5e_scratch scratch;
   const int lane = ss::lane_id();
@@ -340,10 +341,12 @@ kda_compact_h32_kh32_128x128_a8_b8_f32_1ae3ee5e(
 
       const float threshold = ss::maximum(largest * 2.3841858e-7f, largest * policy_value);
 
-      // no more than max_rank components
-      const int64_t most = max_rank;
-      const int64_t value_1 = stored + 16;
-      if (most < value_1) {
+      // no more than max_rank components, nor than the block has room for
+      const int64_t room = row_capacity[state];
+      const int64_t value_1 = max_rank;
+      const int64_t most = room < value_1 ? room : value_1;
+      const int64_t value_2 = stored + 16;
+      if (most < value_2) {
         int64_t kept = 0;
         for (int64_t i = 0; i < stored; ++i) {
           const float weight = scratch.weights[i];
@@ -373,16 +376,16 @@ kda_compact_h32_kh32_128x128_a8_b8_f32_1ae3ee5e(
           __syncwarp();
           ss::store_lanes<float, 16>(&scratch.all_weights[stored], new_weights_tile);
           __syncwarp();
-          ss::top_k(scratch.ranking, scratch.all_weights, value_1);
-          for (int64_t i = most; i < value_1; ++i) {
+          ss::top_k(scratch.ranking, scratch.all_weights, value_2);
+          for (int64_t i = most; i < value_2; ++i) {
             __syncwarp();
-            const int64_t value_2 = scratch.ranking[i];
-            if (value_2 < stored) {
+            const int64_t value_3 = scratch.ranking[i];
+            if (value_3 < stored) {
               if (lane == 0)
-                scratch.weights[value_2] = -1.0f;
+                scratch.weights[value_3] = -1.0f;
             } else {
               if (lane == 0)
-                scratch.new_weights[value_2 - stored] = -1.0f;
+                scratch.new_weights[value_3 - stored] = -1.0f;
             }
           }
         }
@@ -447,19 +450,19 @@ kda_compact_h32_kh32_128x128_a8_b8_f32_1ae3ee5e(
 
       // new rows that are left go to the end
       for (int64_t i = placed; i < kept_new; ++i) {
-        const int64_t value_2 = last + i - placed;
+        const int64_t value_3 = last + i - placed;
         float new_right_tile[4];
         ss::load_lanes<float4, 128>(new_right_tile, &scratch.new_right[i][0]);
         float new_left_tile[4];
         ss::load_lanes<float4, 128>(new_left_tile, &scratch.new_left[i][0]);
-        const int64_t row = base + value_2;
+        const int64_t row = base + value_3;
         const int64_t row_at = row * 256;
         __syncwarp();
         ss::store_lanes<float4, 128>(&rows[row_at], new_right_tile);
         __syncwarp();
         ss::store_lanes<float4, 128>(&rows[row_at + 128], new_left_tile);
         if (lane == 0)
-          scratch.weights[value_2] = scratch.new_weights[i];
+          scratch.weights[value_3] = scratch.new_weights[i];
       }
 
       const int64_t new_rank = last + kept_new - placed;

@@ -67,7 +67,8 @@ KernelArguments::compact(MLIRContext *context) {
                     {"work_count", t.ints},
                     {"count_ahead", t.i32},
                     {"policy_value", t.f32},
-                    {"max_rank", t.i32}});
+                    {"max_rank", t.i32},
+                    {"row_capacity", t.ints}});
   return signature;
 }
 
@@ -75,8 +76,11 @@ SmallVector<KernelArguments::Argument>
 KernelArguments::densify(MLIRContext *context) {
   ArgumentTypes t(context);
   SmallVector<Argument> signature = tables(context);
-  signature.append(
-      {{"work", t.ints}, {"out", t.floats}, {"out_base", t.longs}});
+  signature.append({{"work", t.ints},
+                    {"work_count", t.ints},
+                    {"count_ahead", t.i32},
+                    {"out", t.floats},
+                    {"out_base", t.longs}});
   return signature;
 }
 

@@ -145,8 +145,12 @@ void CompactLowering::dropBeyond(Value most) {
 }
 
 void CompactLowering::limitRank(Value limit) {
-  k.note("no more than max_rank components");
-  Value most = k.name("most", k.toIndex(t.arguments["max_rank"]));
+  k.note("no more than max_rank components, nor than the block has room for");
+  Value room = k.name(
+      "room", k.toIndex(k.read(t.arguments["row_capacity"], t.state)));
+  Value largest = k.toIndex(t.arguments["max_rank"]);
+  Value most =
+      k.name("most", k.select(k.less(room, largest), room, largest));
   auto countKept = [&](Value list, Value size, Value sum) {
     return k.loop(k.index(0), size, 1, {sum},
                   [&](Value i, ValueRange carried) -> Values {

@@ -239,6 +239,41 @@ TEST_P(MaxRank, DropsTheSmallestAndSaysSo) {
   }
 }
 
+// A block that is too small for what there is and what is new.
+TEST_P(MaxRank, IsWhatTheBlockOfTheStateHolds) {
+  KernelTest test(GetParam(), 1);
+  const int32_t capacity = test.layer.active + 3;
+  StateFiller filler(test.memory, test.state, 3);
+  filler.addOrthonormal(capacity, slowly);
+  filler.setRandomPairs(test.layer.buffer);
+  const std::vector<double> before = test.memory.matrix(test.state);
+  numerics::FactoredState exact = factoredOf(test.memory, test.state);
+  const numerics::Compaction expected =
+      exact.compact({numerics::Policy::fixed, double(capacity)});
+  // What lies behind the block belongs to others.
+  const int64_t behind = capacity * (test.layer.dk + test.layer.dv);
+  float *first = test.memory.row(test.state, 0);
+  float *last = test.memory.row(test.state, test.layer.rank() - 1);
+  std::fill(first + behind, last, 77.0f);
+  float *firstWeight = &test.memory.weight(test.state, 0);
+  std::fill(firstWeight + capacity, firstWeight + test.layer.rank(), 77.0f);
+  std::vector<int32_t> capacities(size_t(test.memory.states()), 1);
+  capacities[size_t(test.state)] = capacity;
+  test.launcher.compact(test.memory, {int32_t(test.state)},
+                        {0, INT32_MAX, 0, capacities});
+  test.memory.count[size_t(test.state / test.layer.heads)] = 0;
+  EXPECT_EQ(test.rank(), exact.rank());
+  EXPECT_EQ(test.rank(), capacity);
+  EXPECT_EQ(test.status(), SS_STATUS_TIGHTENED);
+  EXPECT_LE(distance(before, test.memory.matrix(test.state)),
+            expected.bound() + kTolerance * norm(before));
+  EXPECT_TRUE(std::all_of(first + behind, last,
+                          [](float x) { return x == 77.0f; }));
+  EXPECT_TRUE(std::all_of(firstWeight + capacity,
+                          firstWeight + test.layer.rank(),
+                          [](float x) { return x == 77.0f; }));
+}
+
 // Weights that are equal to the last bit: still no more than max_rank.
 TEST_P(MaxRank, HoldsAmongEqualWeights) {
   KernelTest test(GetParam());

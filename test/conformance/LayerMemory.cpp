@@ -180,15 +180,23 @@ void KernelLauncher::compact(LayerMemory &memory,
   values.set("count_ahead", arguments.countAhead);
   values.set("policy_value", arguments.policyValue);
   values.set("max_rank", arguments.maxRank);
+  const std::vector<int32_t> roomy(memory.rank.size(), INT32_MAX);
+  values.pointer("row_capacity", arguments.rowCapacity.empty()
+                                     ? roomy.data()
+                                     : arguments.rowCapacity.data());
   launch(compactKernel, values, workCount);
 }
 
 std::vector<float> KernelLauncher::densify(LayerMemory &memory,
-                                           int32_t state) const {
+                                           int32_t state,
+                                           int32_t countAhead) const {
   Values values(memory);
   FloatArray out(int64_t(memory.layer.dk) * memory.layer.dv);
   const int64_t outBase = 0;
+  const int32_t workCount = 1;
   values.pointer("work", &state);
+  values.pointer("work_count", &workCount);
+  values.set("count_ahead", countAhead);
   values.pointer("out", out.data());
   values.pointer("out_base", &outBase);
   launch(densifyKernel, values, 1);

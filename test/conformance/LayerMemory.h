@@ -79,12 +79,15 @@ public:
     float policyValue = 0;
     int32_t maxRank = std::numeric_limits<int32_t>::max();
     int32_t countAhead = 0;
+    std::vector<int32_t> rowCapacity = {}; ///< [states]; empty: no limit
   };
   /// Compacts the listed states; counts stay as they are.
   void compact(LayerMemory &memory, const std::vector<int32_t> &work,
                const CompactArguments &arguments) const;
-  /// H [dk, dv] as the densify kernel writes it.
-  std::vector<float> densify(LayerMemory &memory, int32_t state) const;
+  /// H [dk, dv] as the densify kernel writes it, with `countAhead` pairs beyond
+  /// the slot's count.
+  std::vector<float> densify(LayerMemory &memory, int32_t state,
+                             int32_t countAhead = 0) const;
 
   struct DecodeArguments {
     std::vector<int32_t> slots;

@@ -73,6 +73,9 @@ void CudaEngine::prepareMemory() {
       base[state] = int64_t(state) * places.capacity;
     own->copyIn(memory.address() + CUdeviceptr(places.rowBase), base.data(),
                 base.size() * sizeof(int64_t));
+    const std::vector<int32_t> capacity(base.size(), int32_t(places.capacity));
+    own->copyIn(memory.address() + CUdeviceptr(places.rowCapacity),
+                capacity.data(), capacity.size() * sizeof(int32_t));
     factored.push_back({at<int32_t>(places.count), at<int32_t>(places.rank),
                         at<int32_t>(places.status), at<int32_t>(places.work),
                         at<int32_t>(places.workCount), layer.heads,
@@ -205,6 +208,7 @@ void CudaEngine::launchCompact(int32_t index, const ss_decode_args &args) {
   values.setI32(Argument::CountAhead, 1);
   values.setF32(Argument::PolicyValue, places.sizes.policyValue);
   values.setI32(Argument::MaxRank, places.maxRank);
+  values.setPointer(Argument::RowCapacity, at<int32_t>(places.rowCapacity));
   kernels->launch(layer.compact, values, int64_t(args.batch) * layer.heads,
                   asStream(args.stream));
 }

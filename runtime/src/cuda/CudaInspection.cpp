@@ -40,10 +40,14 @@ void CudaEngine::densify(int32_t index, int32_t slot, float *out) {
   }
   own->copyIn(memory.address() + CUdeviceptr(layout.inspectedWork),
               work.data(), work.size() * sizeof(int32_t));
+  own->copyIn(memory.address() + CUdeviceptr(layout.inspectedCount),
+              &layer.heads, sizeof(int32_t));
   own->copyIn(memory.address() + CUdeviceptr(layout.inspectedBase),
               base.data(), base.size() * sizeof(int64_t));
   bindState(places);
   values.setPointer(Argument::Work, at<int32_t>(layout.inspectedWork));
+  values.setPointer(Argument::WorkCount, at<int32_t>(layout.inspectedCount));
+  values.setI32(Argument::CountAhead, 0);
   values.setPointer(Argument::Out, at<float>(layout.inspected));
   values.setPointer(Argument::OutBase, at<int64_t>(layout.inspectedBase));
   kernels->launch(layer.densify, values, layer.heads, own->get());

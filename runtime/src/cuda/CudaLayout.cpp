@@ -58,6 +58,7 @@ void CudaLayout::placeLayer(const LayerManifest &layer, LayerPlaces &places) {
       take(sizes.states, places.capacity * sizes.rowFloats * 4);
   places.weights = take(sizes.states, places.capacity * 4);
   places.rowBase = take(sizes.states, sizeof(int64_t));
+  places.rowCapacity = take(sizes.states, sizeof(int32_t));
   places.rank = take(sizes.states, sizeof(int32_t));
   places.status = take(sizes.states, sizeof(int32_t));
   places.count = take(slots, sizeof(int32_t));
@@ -86,6 +87,7 @@ CudaLayout::CudaLayout(const Manifest &manifest,
   faults = take(1, sizeof(int32_t));
   inspected = take(mostFloats, sizeof(float));
   inspectedWork = take(mostHeads, sizeof(int32_t));
+  inspectedCount = take(1, sizeof(int32_t));
   inspectedBase = take(mostHeads, sizeof(int64_t));
 }
 

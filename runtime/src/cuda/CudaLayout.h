@@ -23,7 +23,8 @@ struct LayerPlaces {
   int64_t capacity = 0; ///< rows of every state
   int32_t maxRank = 0;  ///< components that a compaction may leave
   // Factored layers.
-  int64_t rows = 0, weights = 0, rowBase = 0, rank = 0, status = 0, count = 0;
+  int64_t rows = 0, weights = 0, rowBase = 0, rowCapacity = 0;
+  int64_t rank = 0, status = 0, count = 0;
   int64_t bufferK = 0, bufferU = 0, bufferG = 0, work = 0, workCount = 0;
   // Layers of dense form.
   int64_t dense = 0;
@@ -36,7 +37,7 @@ struct CudaLayout {
   int64_t position, scheduleLayers;
   int64_t compactions, faults;
   // One layer of one slot, dense, for inspection.
-  int64_t inspected, inspectedWork, inspectedBase;
+  int64_t inspected, inspectedWork, inspectedCount, inspectedBase;
   int64_t bytes = 0;
   int64_t denseBytes = 0; ///< all states dense in f32, for comparison
 

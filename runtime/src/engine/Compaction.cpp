@@ -29,23 +29,26 @@ void Engine::bindState(LayerState &layer) {
 void Engine::launchDensify(LayerState &layer, std::span<const int32_t> work,
                            float *out, std::span<const int64_t> outBase) {
   bindState(layer);
+  workCount = int32_t(work.size());
   values.setPointer(Argument::Work, work.data());
+  values.setPointer(Argument::WorkCount, &workCount);
+  values.setI32(Argument::CountAhead, 0); // decodeLayer has advanced count
   values.setPointer(Argument::Out, out);
   values.setPointer(Argument::OutBase, outBase.data());
-  device.launch(
-      {*package, layer.manifest().densify, values, int64_t(work.size())});
+  device.launch({*package, layer.manifest().densify, values, workCount});
 }
 
 void Engine::launchCompact(LayerState &layer, const States &work) {
   if (work.empty())
     return;
   bindState(layer);
-  const int32_t workCount = int32_t(work.size());
+  workCount = int32_t(work.size());
   values.setPointer(Argument::Work, work.data());
   values.setPointer(Argument::WorkCount, &workCount);
   values.setI32(Argument::CountAhead, 0); // decodeLayer has advanced count
   values.setF32(Argument::PolicyValue, layer.layout().policyValue);
   values.setI32(Argument::MaxRank, layer.layout().maxRank);
+  values.setPointer(Argument::RowCapacity, layer.rowCapacity.data());
   device.launch({*package, layer.manifest().compact, values, workCount});
   device.wait();
   counters.compactions += int64_t(work.size());

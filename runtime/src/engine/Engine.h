@@ -154,6 +154,7 @@ private:
   uint64_t batches = 0;
 
   ArgumentValues values;
+  int32_t workCount = 0; ///< of the launch that was queued last
   ss_statistics counters = {};
   std::vector<int64_t> allocated; ///< per layer, as last noted
 };

@@ -22,11 +22,12 @@ constexpr ArgumentInfo kArguments[] = {
     {"a_log", "f32*", kDecode},      {"dt_bias", "f32*", kDecode},
     {"y", "f32*", kDecode},          {"y_stride", "i64", kDecode},
     {"work", "i32*", InCompact | InDensify},
-    {"work_count", "i32*", InCompact},
-    {"count_ahead", "i32", InCompact},
+    {"work_count", "i32*", InCompact | InDensify},
+    {"count_ahead", "i32", InCompact | InDensify},
     {"policy_value", "f32", InCompact},
-    {"max_rank", "i32", InCompact},  {"out", "f32*", InDensify},
-    {"out_base", "i64*", InDensify}, {"dense", "f32*", InDenseDecode},
+    {"max_rank", "i32", InCompact},  {"row_capacity", "i32*", InCompact},
+    {"out", "f32*", InDensify},      {"out_base", "i64*", InDensify},
+    {"dense", "f32*", InDenseDecode},
 };
 static_assert(std::size(kArguments) == size_t(Argument::Size));
 } // namespace

@@ -24,7 +24,8 @@ enum class Argument : uint8_t {
   Rows, Weights, RowBase, Rank, Status, Count, BufferK, BufferU, BufferG,
   Slots, Q, QStride, K, KStride, V, VStride, Gate, GateStride, Beta,
   BetaStride, ALog, DtBias, Y, YStride,
-  Work, WorkCount, CountAhead, PolicyValue, MaxRank, Out, OutBase, Dense,
+  Work, WorkCount, CountAhead, PolicyValue, MaxRank,
+  RowCapacity, Out, OutBase, Dense,
   Size
 };
 

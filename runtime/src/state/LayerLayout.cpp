@@ -105,7 +105,8 @@ int64_t LayerLayout::fixedBytes(const Device &device) const {
     bytes += wholePages(device, size_t(floats) * sizeof(float));
   if (!denseForm) {
     bytes += wholePages(device, size_t(states) * sizeof(int64_t)); // row_base
-    bytes += 2 * wholePages(device, size_t(states) * 4); // rank, status
+    // rank, status, row_capacity
+    bytes += 3 * wholePages(device, size_t(states) * 4);
     bytes += wholePages(device, size_t(slots) * 4);      // count
   }
   return int64_t(bytes);

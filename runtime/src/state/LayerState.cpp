@@ -22,6 +22,8 @@ LayerState::LayerState(Device &device, const LayerManifest &manifest,
   rank = DeviceArray<int32_t>(device, sizes.states);
   status = DeviceArray<int32_t>(device, sizes.states);
   count = DeviceArray<int32_t>(device, slots);
+  rowCapacity = DeviceArray<int32_t>(device, sizes.states);
+  std::fill_n(rowCapacity.data(), sizes.states, INT32_MAX);
   bufferK = DeviceArray<float>(device, sizes.bufferKFloats);
   bufferU = DeviceArray<float>(device, sizes.bufferUFloats);
   bufferG = DeviceArray<float>(device, sizes.bufferGFloats);

@@ -75,6 +75,8 @@ public:
   // Kernel arguments. Null in layers of dense form.
   DeviceArray<int64_t> rowBase;
   DeviceArray<int32_t> rank, status, count;
+  /// No limit here: every state gets the block that its compaction needs.
+  DeviceArray<int32_t> rowCapacity;
   DeviceArray<float> bufferK, bufferU, bufferG;
   /// Layers of dense form only: [slots, heads, dv, dk].
   DeviceArray<float> dense;

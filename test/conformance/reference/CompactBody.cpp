@@ -169,8 +169,8 @@ void compactProgram(const LayerSpec &layer, const StateTables &tables,
 }
 
 void densifyProgram(const LayerSpec &layer, const StateTables &tables,
-                    int32_t index, float *out) {
-  StateView state(layer, tables, index);
+                    int32_t index, int32_t countAhead, float *out) {
+  StateView state(layer, tables, index, countAhead);
   const Vector h = state.matrix(state.runningDecay());
   std::copy(h.begin(), h.end(), out);
 }

@@ -49,12 +49,15 @@ inline std::vector<NamedArgument> compactArguments() {
   list.push_back({"count_ahead", "i32"});
   list.push_back({"policy_value", "f32"});
   list.push_back({"max_rank", "i32"});
+  list.push_back({"row_capacity", "i32*"});
   return list;
 }
 
 inline std::vector<NamedArgument> densifyArguments() {
   std::vector<NamedArgument> list = stateArguments();
   list.push_back({"work", "i32*"});
+  list.push_back({"work_count", "i32*"});
+  list.push_back({"count_ahead", "i32"});
   list.push_back({"out", "f32*"});
   list.push_back({"out_base", "i64*"});
   return list;

@@ -36,7 +36,7 @@ struct CompactPolicy {
 void compactProgram(const LayerSpec &layer, const StateTables &tables,
                     int32_t state, const CompactPolicy &policy);
 void densifyProgram(const LayerSpec &layer, const StateTables &tables,
-                    int32_t state, float *out);
+                    int32_t state, int32_t countAhead, float *out);
 
 } // namespace sinkstate::reference
 

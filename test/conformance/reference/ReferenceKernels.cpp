@@ -89,9 +89,13 @@ void compactEntry(const void *const *args, const ss_routine_table *,
   CompactPolicy policy{};
   policy.countAhead = reader.take<int32_t>();
   policy.value = reader.take<float>();
-  policy.maxRank = reader.take<int32_t>();
-  for (int64_t program = begin; program < std::min(end, workCount); ++program)
+  const auto maxRank = reader.take<int32_t>();
+  auto *rowCapacity = reader.take<const int32_t *>();
+  for (int64_t program = begin; program < std::min(end, workCount);
+       ++program) {
+    policy.maxRank = std::min(maxRank, rowCapacity[work[program]]);
     compactProgram(*layerAt[Place], tables, work[program], policy);
+  }
 }
 
 template <size_t Place>
@@ -100,10 +104,12 @@ void densifyEntry(const void *const *args, const ss_routine_table *,
   ArgumentReader reader(args);
   const StateTables tables = reader.takeTables();
   auto *work = reader.take<const int32_t *>();
+  const int64_t workCount = *reader.take<const int32_t *>();
+  const auto countAhead = reader.take<int32_t>();
   auto *out = reader.take<float *>();
   auto *outBase = reader.take<const int64_t *>();
-  for (int64_t program = begin; program < end; ++program)
-    densifyProgram(*layerAt[Place], tables, work[program],
+  for (int64_t program = begin; program < std::min(end, workCount); ++program)
+    densifyProgram(*layerAt[Place], tables, work[program], countAhead,
                    out + outBase[program]);
 }
 

@@ -50,6 +50,7 @@ public:
     ints["status"].assign(states, 0);
     ints["count"].assign(slots, 0);
     ints["work_count"] = {int32_t(states)};
+    ints["row_capacity"].assign(states, int32_t(rankBound));
     scalars32["count_ahead"] = 0;
     scalars32["max_rank"] = int32_t(rankBound);
     for (int64_t state = 0; state < states; ++state) {
