@@ -56,7 +56,9 @@ typedef enum ss_result {
   SS_DEVICE_LOST = 11,       /* the GPU's context is gone (an illegal address,
                                 a hardware fault): end the process */
   SS_NOT_SUPPORTED = 12,     /* the engine's device cannot do this */
-  SS_NOT_IN_BUFFER = 13      /* the tokens to forget have been compacted */
+  SS_NOT_IN_BUFFER = 13,     /* the tokens to forget have been compacted */
+  SS_MALFORMED_SNAPSHOT = 14,/* the bytes are no snapshot, or a damaged one */
+  SS_FOREIGN_SNAPSHOT = 15   /* a good snapshot that does not fit this engine */
 } ss_result;
 
 /* One line about the last failure in this thread; "" after none. */
@@ -310,6 +312,62 @@ SS_API ss_result ss_slot_rollback_room(const ss_engine *engine, int32_t slot,
 /* Tokens decoded since the slot was fresh, those forgotten not counted. */
 SS_API ss_result ss_slot_position(const ss_engine *engine, int32_t slot,
                                   int64_t *position);
+
+/* ---- hand-over: snapshots ----------------------------------------------- */
+
+/* Everything of a slot as bytes: what a prefix cache stores, and what moves from
+ * one engine to another. The format (docs/hand-over.md) is versioned, checksummed
+ * and little-endian on every host; a library of a later minor version reads it.
+ * A restored slot continues with the bits of the original. All calls are for
+ * slots between steps and, on CUDA, wait for the GPU; `stream` orders what
+ * they queue. */
+
+/* Bytes that ss_snapshot_write takes now. */
+SS_API ss_result ss_snapshot_size(ss_engine *engine, int32_t slot,
+                                  size_t *bytes, void *stream);
+/* Writes the snapshot into host memory. `written` may be NULL. The slot is not
+ * changed. */
+SS_API ss_result ss_snapshot_write(ss_engine *engine, int32_t slot, void *out,
+                                   size_t capacity, size_t *written,
+                                   void *stream);
+/* Makes the slot, whatever it held, what the snapshot says. A snapshot that is
+ * damaged or does not fit is refused with the reason, and nothing has changed;
+ * out of memory leaves a fresh slot. The graph has to be the one that the
+ * snapshot's engine had. */
+SS_API ss_result ss_snapshot_restore(ss_engine *engine, int32_t slot,
+                                     const void *data, size_t bytes,
+                                     void *stream);
+
+/* Heads [from, from + count) of the snapshot become heads [to, to + count) of
+ * the engine. */
+typedef struct ss_head_range {
+  int32_t from, to, count;
+} ss_head_range;
+
+/* For engines that hold other shares of the heads (another tensor-parallel
+ * width): takes ranges[layer] of every layer. The layers have to be the same
+ * but for their heads and policy, and heads that share a key in one have to
+ * share it in the other. The slot is fresh, or holds other heads of the same
+ * position and buffered pairs: several snapshots can be joined. Heads that no
+ * snapshot gave stay zero. On an error nothing has changed; out of memory
+ * leaves the slot to be reset. */
+SS_API ss_result ss_snapshot_restore_heads(ss_engine *engine, int32_t slot,
+                                           const void *data, size_t bytes,
+                                           const ss_head_range *ranges,
+                                           int32_t layers, void *stream);
+
+/* What the header of a snapshot says. The whole snapshot is checked only when
+ * it is restored. */
+typedef struct ss_snapshot_info {
+  uint32_t struct_size;
+  uint16_t major_version, minor_version;
+  uint64_t bytes;
+  int64_t position;
+  int32_t layers;
+  char fingerprint[72]; /* of the graph, 64 hexadecimal digits; "" unknown */
+} ss_snapshot_info;
+SS_API ss_result ss_snapshot_inspect(const void *data, size_t bytes,
+                                     ss_snapshot_info *out);
 
 #ifdef __cplusplus
 }

@@ -14,6 +14,7 @@
 #include "sinkstate/sinkstate.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <initializer_list>
 #include <memory>
 #include <stdexcept>
@@ -140,6 +141,28 @@ public:
     int64_t position = 0;
     check(ss_slot_position(get(), slot, &position));
     return position;
+  }
+
+  std::vector<std::byte> snapshot(int32_t slot, void *stream = nullptr) {
+    size_t bytes = 0;
+    check(ss_snapshot_size(get(), slot, &bytes, stream));
+    std::vector<std::byte> snapshot(bytes);
+    check(ss_snapshot_write(get(), slot, snapshot.data(), bytes, nullptr,
+                            stream));
+    return snapshot;
+  }
+  void restore(int32_t slot, const std::vector<std::byte> &snapshot,
+               void *stream = nullptr) {
+    check(ss_snapshot_restore(get(), slot, snapshot.data(), snapshot.size(),
+                              stream));
+  }
+  /// One range of heads per layer.
+  void restoreHeads(int32_t slot, const std::vector<std::byte> &snapshot,
+                    const std::vector<ss_head_range> &ranges,
+                    void *stream = nullptr) {
+    check(ss_snapshot_restore_heads(get(), slot, snapshot.data(),
+                                    snapshot.size(), ranges.data(),
+                                    int32_t(ranges.size()), stream));
   }
 
   void synchronize(void *stream = nullptr) {

@@ -1,8 +1,21 @@
 //===- HandOverApi.cpp - The C functions of hand-over ---------------------===//
 
 #include "capi/CheckedArguments.h"
+#include "handover/Restore.h"
+#include "handover/Snapshot.h"
+
+#include <algorithm>
 
 using namespace sinkstate::runtime;
+
+namespace {
+
+std::span<const std::byte> bytesOf(const void *data, size_t bytes) {
+  require(data, "data");
+  return {static_cast<const std::byte *>(data), bytes};
+}
+
+} // namespace
 
 ss_result ss_decode_layer_tokens(ss_engine *engine, int32_t layer,
                                  const ss_decode_args *args,
@@ -51,5 +64,73 @@ ss_result ss_slot_position(const ss_engine *engine, int32_t slot,
     require(engine, "engine");
     require(position, "position");
     *position = engine->engine->position(slot);
+  });
+}
+
+ss_result ss_snapshot_size(ss_engine *engine, int32_t slot, size_t *bytes,
+                           void *) {
+  return guarded([&] {
+    require(engine, "engine");
+    require(bytes, "bytes");
+    *bytes = snapshotBytes(engine->engine->exportSlot(slot, false));
+  });
+}
+
+ss_result ss_snapshot_write(ss_engine *engine, int32_t slot, void *out,
+                            size_t capacity, size_t *written, void *) {
+  return guarded([&] {
+    require(engine, "engine");
+    require(out, "out");
+    const SlotImage image = engine->engine->exportSlot(slot, true);
+    const size_t bytes = snapshotBytes(image);
+    if (capacity < bytes)
+      fail(SS_INVALID_ARGUMENT, "capacity is ", capacity,
+           " bytes, expected at least ", bytes,
+           " (ss_snapshot_size) for slot ", slot);
+    writeSnapshot(image, {static_cast<std::byte *>(out), bytes});
+    if (written)
+      *written = bytes;
+  });
+}
+
+ss_result ss_snapshot_restore(ss_engine *engine, int32_t slot,
+                              const void *data, size_t bytes, void *stream) {
+  return guarded([&] {
+    require(engine, "engine");
+    restoreSlot(*engine->engine, slot, readSnapshot(bytesOf(data, bytes)),
+                stream);
+  });
+}
+
+ss_result ss_snapshot_restore_heads(ss_engine *engine, int32_t slot,
+                                    const void *data, size_t bytes,
+                                    const ss_head_range *ranges,
+                                    int32_t layers, void *stream) {
+  return guarded([&] {
+    require(engine, "engine");
+    require(ranges, "ranges");
+    std::vector<HeadRange> taken;
+    for (int32_t i = 0; i < layers; ++i)
+      taken.push_back({ranges[i].from, ranges[i].to, ranges[i].count});
+    restoreHeads(*engine->engine, slot, readSnapshot(bytesOf(data, bytes)),
+                 taken, stream);
+  });
+}
+
+ss_result ss_snapshot_inspect(const void *data, size_t bytes,
+                              ss_snapshot_info *out) {
+  return guarded([&] {
+    requireStruct(out, "out", "ss_snapshot_info");
+    const SnapshotHeader top = readSnapshotHeader(bytesOf(data, bytes));
+    const uint32_t structSize = out->struct_size;
+    *out = {};
+    out->struct_size = structSize;
+    out->major_version = top.major;
+    out->minor_version = top.minor;
+    out->bytes = top.bytes;
+    out->position = top.position;
+    out->layers = top.layers;
+    std::copy(top.fingerprint.begin(), top.fingerprint.end(),
+              out->fingerprint);
   });
 }

@@ -53,13 +53,23 @@ public:
   void status(int32_t layer, int32_t slot, int32_t *status) const override;
   void statistics(ss_statistics &out) const override;
 
-  // Hand-over: handover/Tokens.cpp, handover/Rollback.cpp.
+  // Hand-over: handover/Tokens.cpp, Rollback.cpp, Exchange.cpp.
   void decodeTokens(int32_t layer, const ss_decode_args &args,
                     const ss_token_args &tokens) override;
   void rollback(std::span<const int32_t> slots,
                 std::span<const int32_t> tokens, Stream) override;
   int32_t rollbackRoom(int32_t slot) const override;
   int64_t position(int32_t slot) const override;
+  SlotImage exportSlot(int32_t slot, bool contents) override;
+  void importSlot(int32_t slot, int64_t position,
+                  std::span<const PlacedLayer> placed, Stream) override;
+  const Manifest &manifestOf() const override { return package->manifest(); }
+  bool holdsDense(int32_t layer) const override {
+    return layers[size_t(layer)].layout().denseFallback;
+  }
+  int32_t mostComponents(int32_t layer) const override {
+    return layers[size_t(layer)].manifest().rank;
+  }
 
   // Memory.
   void *allocateMemory(size_t bytes) override;
@@ -100,6 +110,10 @@ private:
   // handover/Rollback.cpp
   void checkBetweenSteps(int32_t slot) const;
   void checkRollback(int32_t slot, int32_t tokens) const;
+
+  // handover/Exchange.cpp
+  void exportStates(LayerState &layer, int32_t slot, LayerImage &image);
+  void importStates(LayerState &layer, int32_t slot, const PlacedLayer &placed);
 
   // Decode.cpp
   void decodeToken(LayerState &layer, const ss_decode_args &args,

@@ -8,6 +8,7 @@
 #ifndef SINKSTATE_ENGINE_STATEENGINE_H
 #define SINKSTATE_ENGINE_STATEENGINE_H
 
+#include "handover/SlotImage.h"
 #include "package/Package.h"
 
 #include "sinkstate/sinkstate.h"
@@ -52,6 +53,16 @@ public:
                         std::span<const int32_t> tokens, Stream stream);
   virtual int32_t rollbackRoom(int32_t slot) const;
   virtual int64_t position(int32_t slot) const;
+  /// Everything of a slot; without `contents` the float arrays stay empty.
+  virtual SlotImage exportSlot(int32_t slot, bool contents);
+  /// Adds heads to a slot that is fresh or holds other heads of the same
+  /// position and pairs. Everything fits: see handover/Restore.h.
+  virtual void importSlot(int32_t slot, int64_t position,
+                          std::span<const PlacedLayer> layers, Stream stream);
+  /// What an engine can take of a layer's states.
+  virtual const Manifest &manifestOf() const;
+  virtual bool holdsDense(int32_t layer) const;
+  virtual int32_t mostComponents(int32_t layer) const;
 
   // Memory of the device for callers that have no other way to it.
   virtual void *allocateMemory(size_t bytes) = 0;

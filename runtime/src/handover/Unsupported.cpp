@@ -29,4 +29,23 @@ int64_t StateEngine::position(int32_t) const {
   notSupported("the position of a slot");
 }
 
+SlotImage StateEngine::exportSlot(int32_t, bool) {
+  notSupported("a snapshot of a slot");
+}
+
+void StateEngine::importSlot(int32_t, int64_t, std::span<const PlacedLayer>,
+                             Stream) {
+  notSupported("restoring a slot");
+}
+
+const Manifest &StateEngine::manifestOf() const {
+  notSupported("restoring a slot");
+}
+
+bool StateEngine::holdsDense(int32_t) const { notSupported("restoring a slot"); }
+
+int32_t StateEngine::mostComponents(int32_t) const {
+  notSupported("restoring a slot");
+}
+
 } // namespace sinkstate::runtime

@@ -217,6 +217,8 @@ Manifest parseTop(const Json &json) {
   checkFormat(top);
   Manifest manifest;
   manifest.model = top.string("model");
+  if (top.has("fingerprint"))
+    manifest.fingerprint = top.string("fingerprint");
   KernelsByName byName;
   for (const Json &entry : top.array("kernels")) {
     KernelManifest kernel = parseKernel(entry, manifest.kernels.size());

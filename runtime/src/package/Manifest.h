@@ -81,6 +81,7 @@ struct CudaHeaderManifest {
 
 struct Manifest {
   std::string model;
+  std::string fingerprint; ///< of the graph; "" where the package has none
   std::vector<LayerManifest> layers;
   std::vector<KernelManifest> kernels;
   std::vector<CpuCodeManifest> cpu;

@@ -65,6 +65,7 @@ std::vector<LayerSpec> threeLayers(int32_t draft, double eps) {
     layers[i].index = int32_t(2 * i);
     layers[i].phase = int32_t(3 * i);
     layers[i].draft = draft;
+    layers[i].active = 4;
     layers[i].policyValue = eps;
   }
   return layers;

@@ -1,0 +1,94 @@
+//===- SlotImage.h - Everything of a slot, in host memory -------*- C++ -*-===//
+//
+// What moves between engines: the states of all layers of one request, free of
+// pools, blocks and devices. Engines export and import it; the snapshot format
+// writes and reads it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SINKSTATE_HANDOVER_SLOTIMAGE_H
+#define SINKSTATE_HANDOVER_SLOTIMAGE_H
+
+#include "package/Manifest.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace sinkstate::runtime {
+
+/// What two layers must share for states to move between them.
+struct LayerShape {
+  std::string type;
+  int32_t index = 0;
+  int32_t heads = 0, keyHeads = 0, dv = 0, dk = 0;
+  bool denseForm = false, channelDecay = false;
+
+  static LayerShape of(const LayerManifest &layer);
+  int64_t rowFloats() const { return int64_t(dk) + dv; }
+  int64_t denseFloats() const { return int64_t(dk) * dv; }
+  int64_t decayFloats() const { return channelDecay ? dk : 1; }
+  bool operator==(const LayerShape &) const = default;
+};
+
+/// One state's entries in the tables.
+struct HeadImage {
+  int32_t rank = 0; ///< -1: dense
+  int32_t status = 0;
+  uint32_t compactions = 0; ///< since the slot was fresh
+  uint32_t folds = 0;       ///< since the state went dense
+
+  int64_t components() const { return rank < 0 ? 0 : rank; }
+  int64_t storedFloats(const LayerShape &shape) const {
+    return rank < 0 ? shape.denseFloats() : rank * shape.rowFloats();
+  }
+  bool operator==(const HeadImage &) const = default;
+};
+
+/// The states of one layer. Laid out as docs/interfaces.md section 3 has them,
+/// without what is not in use.
+struct LayerImage {
+  LayerShape shape;
+  int32_t count = 0; ///< buffered pairs
+  std::vector<HeadImage> heads;
+  std::vector<float> rows;    ///< head after head
+  std::vector<float> weights; ///< head after head
+  std::vector<float> bufferK; ///< [keyHeads, count, dk]
+  std::vector<float> bufferU; ///< [heads, count, dv]
+  std::vector<float> bufferG; ///< [heads, count] or [heads, count, dk]
+  std::vector<float> dense;   ///< dense form: [heads, dv, dk]
+
+  /// Floats that `rows` and `weights` have.
+  int64_t storedFloats() const;
+  int64_t components() const;
+};
+
+struct SlotImage {
+  int64_t position = 0;
+  std::string fingerprint; ///< of the graph, in hexadecimal; "" unknown
+  std::vector<LayerImage> layers;
+};
+
+/// Heads [from, from + count) of an image become heads [to, to + count) of a
+/// layer of the engine.
+struct HeadRange {
+  int32_t from = 0, to = 0, count = 0;
+};
+
+/// The states of some heads, and where they go in an engine's layer.
+struct PlacedLayer {
+  LayerImage image;
+  int32_t firstHead = 0, firstKeyHead = 0;
+};
+
+/// Cuts heads out of a layer's image. The caller has checked the range; throws
+/// SS_FOREIGN_SNAPSHOT where the layers do not share keys in the same way.
+PlacedLayer cutHeads(const LayerImage &layer, const LayerManifest &target,
+                     const HeadRange &range);
+
+/// A dense state in factors, for engines that cannot hold it dense. Throws
+/// SS_FOREIGN_SNAPSHOT where it has none (NaN).
+void storeInFactors(LayerImage &layer, double eps);
+
+} // namespace sinkstate::runtime
+
+#endif

@@ -1,0 +1,22 @@
+#!/bin/bash
+# usage: scripts/fuzz-snapshot.sh [seconds] [folder]
+# Fuzzes the reader of snapshots with libFuzzer and the address and undefined
+# behaviour sanitizers, from the stored snapshots on; 600 seconds by default.
+# Builds in the folder (default build/fuzz-snapshot) and leaves there what it
+# finds. Needs clang with its sanitizer runtimes (CXX, CC; default clang-22).
+set -eu -o pipefail
+seconds=${1:-600}
+source_folder=$(cd "$(dirname "$0")/.." && pwd)
+work=${2:-$source_folder/build/fuzz-snapshot}
+sanitizers=-fsanitize=fuzzer-no-link,address,undefined
+cmake -G Ninja -S "$source_folder" -B "$work" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+  -DCMAKE_C_COMPILER="${CC:-clang-22}" -DCMAKE_CXX_COMPILER="${CXX:-clang++-22}" \
+  -DCMAKE_C_FLAGS="$sanitizers" \
+  -DCMAKE_CXX_FLAGS="$sanitizers -fno-sanitize-recover=undefined" \
+  -DSS_BUILD_COMPILER=OFF -DSS_BUILD_FUZZERS=ON > "$work.configure.log"
+ninja -C "$work" snapshot-fuzz
+mkdir -p "$work/corpus"
+fuzzer=$(find "$work" -type f -name snapshot-fuzz -perm -u+x | head -1)
+OMP_NUM_THREADS=1 "$fuzzer" -max_total_time="$seconds" -max_len=65536 \
+  -rss_limit_mb=1024 -artifact_prefix="$work/" -print_final_stats=1 \
+  "$work/corpus" "$source_folder/test/unit/handover/snapshots"
