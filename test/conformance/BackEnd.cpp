@@ -4,6 +4,10 @@
 
 #include "ReferenceKernels.h"
 
+#include "sinkstate/cpu_routines.h"
+
+#include <stdexcept>
+
 namespace sinkstate::conformance {
 namespace {
 
@@ -20,6 +24,8 @@ public:
                                    &reference::KernelSet::lookup, &kernels)) {}
   const Package &package() const override { return handle; }
   const std::string &manifest() const override { return kernels.manifest(); }
+
+protected:
   ss_cpu_kernel kernel(const std::string &name) const override {
     return reference::KernelSet::lookup(&kernels, name.c_str());
   }
@@ -41,6 +47,20 @@ private:
 
 } // namespace
 
+void Model::launch(const std::string &name,
+                   const std::vector<KernelArgument> &arguments, int64_t begin,
+                   int64_t end) const {
+  const ss_cpu_kernel entry = kernel(name);
+  if (!entry)
+    throw std::runtime_error("kernel '" + name + "' cannot run on the host");
+  std::vector<const void *> values;
+  for (const KernelArgument &argument : arguments)
+    values.push_back(argument.array
+                         ? static_cast<const void *>(&argument.array)
+                         : static_cast<const void *>(&argument.number));
+  entry(values.data(), ss_cpu_routines(), begin, end);
+}
+
 const Model &BackEnd::model(const Graph &graph) {
   std::unique_ptr<Model> &model = models[graph.name];
   if (!model)
@@ -52,9 +72,7 @@ void registerBackEnd(std::unique_ptr<BackEnd> backEnd) {
   registered().push_back(std::move(backEnd));
 }
 
-const std::vector<std::unique_ptr<BackEnd>> &backEnds() {
-  return registered();
-}
+const std::vector<std::unique_ptr<BackEnd>> &backEnds() { return registered(); }
 
 std::unique_ptr<BackEnd> makeReferenceBackEnd() {
   return std::make_unique<ReferenceBackEnd>();

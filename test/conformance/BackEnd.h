@@ -20,6 +20,16 @@
 
 namespace sinkstate::conformance {
 
+/// The value of a kernel's argument: a number, or an array in host memory that
+/// kernels read and, where `result` is not null, change.
+struct KernelArgument {
+  std::string name;
+  uint64_t number = 0; ///< the bytes of an i32, i64 or f32
+  const void *array = nullptr;
+  void *result = nullptr; ///< `array` again
+  size_t bytes = 0;
+};
+
 /// The kernels of one graph. Engines over it must not outlive it.
 class Model {
 public:
@@ -27,6 +37,13 @@ public:
   virtual const Package &package() const = 0;
   /// The text of manifest.json.
   virtual const std::string &manifest() const = 0;
+  /// Runs programs [begin, end) of a kernel, whose arguments are in its order.
+  /// Throws where it cannot.
+  virtual void launch(const std::string &kernel,
+                      const std::vector<KernelArgument> &arguments,
+                      int64_t begin, int64_t end) const;
+
+protected:
   /// The CPU entry point of a kernel; null where kernels run elsewhere.
   virtual ss_cpu_kernel kernel(const std::string &) const { return nullptr; }
 };
@@ -45,6 +62,8 @@ public:
   /// Kernels and packages are made by `open` and kept: a graph is compiled
   /// once in a process.
   const Model &model(const Graph &graph);
+  /// Lets go of the models: a GPU's driver does not outlive main().
+  void close() { models.clear(); }
 
 protected:
   /// Throws where the kernels cannot be had.

@@ -47,6 +47,8 @@ public:
   const std::string &manifest() const override {
     return compiled->getManifest();
   }
+
+protected:
   ss_cpu_kernel kernel(const std::string &name) const override {
     return compiled->lookup(name);
   }

@@ -2,8 +2,6 @@
 
 #include "LayerMemory.h"
 
-#include "sinkstate/cpu_routines.h"
-
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -81,8 +79,9 @@ void LayerMemory::setPair(int64_t state, int64_t pair,
 
 std::vector<double> LayerMemory::matrix(int64_t state) {
   const reference::StateTables tables = {
-      rows.data(),  weights.data(), rowBase.data(), rank.data(), status.data(),
-      count.data(), bufferK.data(), bufferU.data(), bufferG.data()};
+      rows.data(),    weights.data(), rowBase.data(),
+      rank.data(),    status.data(),  count.data(),
+      bufferK.data(), bufferU.data(), bufferG.data()};
   const reference::StateView view(layer, tables, state);
   return view.matrix(view.runningDecay());
 }
@@ -109,46 +108,53 @@ std::vector<uint8_t> LayerMemory::bytes() {
 class KernelLauncher::Values {
 public:
   explicit Values(LayerMemory &memory) {
-    pointer("rows", memory.rows.data());
-    pointer("weights", memory.weights.data());
-    pointer("row_base", memory.rowBase.data());
-    pointer("rank", memory.rank.data());
-    pointer("status", memory.status.data());
-    pointer("count", memory.count.data());
-    pointer("buffer_k", memory.bufferK.data());
-    pointer("buffer_u", memory.bufferU.data());
-    pointer("buffer_g", memory.bufferG.data());
+    changed("rows", memory.rows);
+    changed("weights", memory.weights);
+    input("row_base", memory.rowBase);
+    changed("rank", memory.rank);
+    changed("status", memory.status);
+    changed("count", memory.count);
+    changed("buffer_k", memory.bufferK);
+    changed("buffer_u", memory.bufferU);
+    changed("buffer_g", memory.bufferG);
   }
-  void pointer(const std::string &name, const void *value) {
-    set(name, value);
+  /// An array that kernels may write, or one that they only read.
+  template <typename Array>
+  void changed(const std::string &name, Array &array) {
+    input(name, array);
+    arguments[name].result = array.data();
+  }
+  template <typename Array> void input(const std::string &name, Array &array) {
+    KernelArgument &argument = arguments[name];
+    argument.array = array.data();
+    argument.bytes = size_t(array.size()) * sizeof(*array.data());
   }
   template <typename T> void set(const std::string &name, T value) {
     static_assert(sizeof value <= sizeof(uint64_t));
-    std::memcpy(&bits[name], &value, sizeof value);
+    std::memcpy(&arguments[name].number, &value, sizeof value);
   }
-  const void *operator[](const std::string &name) const {
-    auto it = bits.find(name);
-    if (it == bits.end())
+  KernelArgument operator[](const std::string &name) const {
+    auto it = arguments.find(name);
+    if (it == arguments.end())
       throw std::runtime_error("a kernel takes '" + name +
                                "', which the suite does not set");
-    return &it->second;
+    KernelArgument argument = it->second;
+    argument.name = name;
+    return argument;
   }
 
 private:
-  std::map<std::string, uint64_t> bits;
+  std::map<std::string, KernelArgument> arguments;
 };
 
-KernelLauncher::KernelLauncher(const Model &model, size_t layer) {
+KernelLauncher::KernelLauncher(const Model &model, size_t layer)
+    : model(model) {
   const nlohmann::json manifest = nlohmann::json::parse(model.manifest());
   auto find = [&](const char *role) {
-    const std::string name =
-        manifest.at("layers").at(layer).at("kernels").at(role);
     Kernel kernel;
-    kernel.entry = model.kernel(name);
-    if (!kernel.entry)
-      throw std::runtime_error("kernel '" + name + "' cannot run on the host");
+    kernel.name = manifest.at("layers").at(layer).at("kernels").at(role);
     for (const nlohmann::json &candidate : manifest.at("kernels"))
-      if (candidate.at("name") == name)
+      if (candidate.at("name") == kernel.name)
         for (const nlohmann::json &argument : candidate.at("args"))
           kernel.arguments.push_back(argument.at("name"));
     return kernel;
@@ -160,12 +166,12 @@ KernelLauncher::KernelLauncher(const Model &model, size_t layer) {
 
 void KernelLauncher::launch(const Kernel &kernel, const Values &values,
                             int64_t programs, int64_t programsAtOnce) const {
-  std::vector<const void *> arguments;
+  std::vector<KernelArgument> arguments;
   for (const std::string &name : kernel.arguments)
     arguments.push_back(values[name]);
   for (int64_t begin = 0; begin < programs;) {
     const int64_t end = begin + std::min(programsAtOnce, programs - begin);
-    kernel.entry(arguments.data(), ss_cpu_routines(), begin, end);
+    model.launch(kernel.name, arguments, begin, end);
     begin = end;
   }
 }
@@ -174,31 +180,29 @@ void KernelLauncher::compact(LayerMemory &memory,
                              const std::vector<int32_t> &work,
                              const CompactArguments &arguments) const {
   Values values(memory);
-  const int32_t workCount = int32_t(work.size());
-  values.pointer("work", work.data());
-  values.pointer("work_count", &workCount);
+  const std::vector<int32_t> workCount = {int32_t(work.size())};
+  values.input("work", work);
+  values.input("work_count", workCount);
   values.set("count_ahead", arguments.countAhead);
   values.set("policy_value", arguments.policyValue);
   values.set("max_rank", arguments.maxRank);
   const std::vector<int32_t> roomy(memory.rank.size(), INT32_MAX);
-  values.pointer("row_capacity", arguments.rowCapacity.empty()
-                                     ? roomy.data()
-                                     : arguments.rowCapacity.data());
-  launch(compactKernel, values, workCount);
+  values.input("row_capacity",
+               arguments.rowCapacity.empty() ? roomy : arguments.rowCapacity);
+  launch(compactKernel, values, workCount[0]);
 }
 
-std::vector<float> KernelLauncher::densify(LayerMemory &memory,
-                                           int32_t state,
+std::vector<float> KernelLauncher::densify(LayerMemory &memory, int32_t state,
                                            int32_t countAhead) const {
   Values values(memory);
   FloatArray out(int64_t(memory.layer.dk) * memory.layer.dv);
-  const int64_t outBase = 0;
-  const int32_t workCount = 1;
-  values.pointer("work", &state);
-  values.pointer("work_count", &workCount);
+  const std::vector<int32_t> work = {state}, workCount = {1};
+  const std::vector<int64_t> outBase = {0};
+  values.input("work", work);
+  values.input("work_count", workCount);
   values.set("count_ahead", countAhead);
-  values.pointer("out", out.data());
-  values.pointer("out_base", &outBase);
+  values.changed("out", out);
+  values.input("out_base", outBase);
   launch(densifyKernel, values, 1);
   return out.copy();
 }
@@ -211,9 +215,10 @@ std::vector<float> KernelLauncher::decode(LayerMemory &memory,
   Values values(memory);
   std::map<std::string, FloatArray> inputs;
   auto input = [&](const std::string &name, const std::vector<float> &rows) {
-    FloatArray &array = inputs.emplace(name, int64_t(rows.size())).first->second;
+    FloatArray &array =
+        inputs.emplace(name, int64_t(rows.size())).first->second;
     std::copy(rows.begin(), rows.end(), array.data());
-    values.pointer(name, array.data());
+    values.input(name, array);
     values.set(name + "_stride", int64_t(rows.size()) / batch);
   };
   input("q", arguments.q);
@@ -225,9 +230,9 @@ std::vector<float> KernelLauncher::decode(LayerMemory &memory,
   input("a_log", arguments.aLog);
   input("dt_bias", arguments.dtBias);
   FloatArray y(batch * layer.valueFloats());
-  values.pointer("y", y.data());
+  values.changed("y", y);
   values.set("y_stride", layer.valueFloats());
-  values.pointer("slots", arguments.slots.data());
+  values.input("slots", arguments.slots);
   launch(decodeKernel, values, batch * layer.heads, programsAtOnce);
   return y.copy();
 }

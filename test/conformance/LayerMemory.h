@@ -1,7 +1,8 @@
 //===- LayerMemory.h - The tables of one layer, for single kernels -*- C++ -*-===//
 //
 // The tables of docs/interfaces.md section 3 in host memory, to be filled by a
-// test, and the kernels of a package launched on them one by one. Every byte
+// test, and the kernels of a package launched on them one by one; a back end on
+// a GPU carries them there and back at every launch. Every byte
 // that a test does not write is 0xFF: a NaN, or a count that is out of bounds.
 //
 //===----------------------------------------------------------------------===//
@@ -69,10 +70,9 @@ public:
   std::vector<int32_t> rank, status, count;
 };
 
-/// Launches single kernels of a model on the host.
+/// Launches single kernels of a model.
 class KernelLauncher {
 public:
-  /// Throws where the back end's kernels do not run on the host.
   KernelLauncher(const Model &model, size_t layer);
 
   struct CompactArguments {
@@ -102,7 +102,7 @@ public:
 private:
   /// A kernel and its arguments' names in order.
   struct Kernel {
-    ss_cpu_kernel entry = nullptr;
+    std::string name;
     std::vector<std::string> arguments;
   };
   class Values;
@@ -110,6 +110,7 @@ private:
   void launch(const Kernel &kernel, const Values &values, int64_t programs,
               int64_t programsAtOnce = INT64_MAX) const;
 
+  const Model &model;
   Kernel decodeKernel, compactKernel, densifyKernel;
 };
 

@@ -67,5 +67,8 @@ int main(int argc, char **argv) {
     return 2;
   }
   testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
+  const int code = RUN_ALL_TESTS();
+  for (const std::unique_ptr<BackEnd> &backEnd : backEnds())
+    backEnd->close();
+  return code;
 }

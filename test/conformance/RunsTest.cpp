@@ -20,7 +20,11 @@ void expectExactRun(const Case &parameter, const ss_engine_options &options,
   double worst = 0;
   for (int step = 0; step < 200; ++step) {
     worst = std::max(worst, run.driver.step({&request}).worstError);
-    ASSERT_LE(worst, 5e-5) << "token " << step;
+    ASSERT_LE(worst, 5e-5)
+        << "token " << step << ", ranks "
+        << testing::PrintToString(run.engine.ranks(0, request.slot))
+        << ", status "
+        << testing::PrintToString(run.engine.status(0, request.slot));
   }
   for (size_t layer = 0; layer < run.layers.size(); ++layer) {
     EXPECT_LE(run.driver.stateError(request, layer), 5e-5);
@@ -30,9 +34,10 @@ void expectExactRun(const Case &parameter, const ss_engine_options &options,
 }
 
 const std::vector<std::string> kExactGraphs = {
-    "gdn_64x128", "gdn_100x60",    "gdn_negative",       "mamba2_60x100",
-    "kda_64x128", "gdn_a4_b4",     "kda_bounded_60x100", "mamba2_a16_b16",
-    "kda_a4_b12", "gdn_draft",     "hybrid"};
+    "gdn_64x128",         "gdn_100x60",     "gdn_negative",
+    "mamba2_60x100",      "kda_64x128",     "gdn_a4_b4",
+    "kda_bounded_60x100", "mamba2_a16_b16", "kda_a4_b12",
+    "gdn_draft",          "hybrid"};
 
 class Runs : public ConformanceTest {};
 
@@ -40,7 +45,7 @@ class Runs : public ConformanceTest {};
 // consolidation, wherever they run.
 TEST_P(Runs, OfLowRankStayExact) {
   RequestStyle style;
-  style.rank = 6;
+  style.rank = 3; // the frozen rows of one more reach the bound of small states
   expectExactRun(GetParam(), plainOptions(1), style);
 }
 
@@ -73,7 +78,9 @@ INSTANTIATE_TEST_SUITE_P(Conformance, Consolidation,
 
 class DenseFallback : public ConformanceTest {};
 
-TEST_P(DenseFallback, KeepsRunsExact) { expectExactRun(GetParam(), optionsFor(1)); }
+TEST_P(DenseFallback, KeepsRunsExact) {
+  expectExactRun(GetParam(), optionsFor(1));
+}
 
 TEST_P(DenseFallback, TakesStatesOfFullRank) {
   Running run(GetParam());
@@ -114,8 +121,8 @@ void expectTruncatedRun(const Case &parameter,
     const std::vector<int32_t> ranks = run.engine.ranks(0, request.slot);
     for (int64_t head = 0; head < layer.heads; ++head) {
       const FactoredOracle::Head &expected = oracle.heads()[size_t(head)];
-      using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic,
-                                     Eigen::RowMajor>;
+      using RowMajor =
+          Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
       const Eigen::MatrixXd state =
           Eigen::Map<const RowMajor>(h.data() + head * layer.dv * layer.dk,
                                      layer.dv, layer.dk)

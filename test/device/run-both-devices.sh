@@ -11,7 +11,7 @@ run() { # run JSON OPTION...
 }
 program=$1 model=$2 package=$3 machine=$4
 run "$folder/cpu.json" --device cpu
-export SS_FAKE_PACKAGE="$package"
+export SS_FAKE_PACKAGES="$package"
 LD_PRELOAD=$machine run "$folder/cuda.json" --device cuda --timing
 python3 "$(dirname "$0")/../lit/tools/Inputs/same_run.py" "$folder/cpu.json" \
   "$folder/cuda.json" bits_per_byte kl_nats rank compactions
