@@ -369,6 +369,68 @@ typedef struct ss_snapshot_info {
 SS_API ss_result ss_snapshot_inspect(const void *data, size_t bytes,
                                      ss_snapshot_info *out);
 
+/* ---- hand-over: fork, dense states in and out ---------------------------- */
+
+/* Makes slot `to` (which has an owner; what it held is lost) equal to slot
+ * `from`, both between steps: a prefix that two requests share. What either
+ * decodes from then on is the other's no longer. Out of memory leaves `to`
+ * fresh. */
+SS_API ss_result ss_slot_fork(ss_engine *engine, int32_t from, int32_t to,
+                              void *stream);
+
+/* Elements of dense states in the caller's memory. */
+typedef enum ss_element_type {
+  SS_ELEMENT_F32 = 0,
+  SS_ELEMENT_F16 = 1,
+  SS_ELEMENT_BF16 = 2
+} ss_element_type;
+
+/* Where element (v, k) of H of a head lies: at
+ * place * slot_stride + head * head_stride + v * dv_stride + k * dk_stride
+ * elements from the beginning. All strides 0: packed as [places, heads, dv, dk].
+ * dv_stride 1 and dk_stride dv is the orientation [.., dk, dv]. */
+typedef struct ss_dense_layout {
+  uint32_t struct_size;
+  int32_t type; /* an ss_element_type */
+  int64_t slot_stride, head_stride, dv_stride, dk_stride;
+} ss_dense_layout;
+
+/* Writes H of every head of slots[i], decays and buffers included, to
+ * places[i] of the caller's array; places NULL: to place i. At any token between
+ * steps; the states are not changed, and nothing but the named elements is
+ * written. Rounds to nearest. Memory of the host; SS_NOT_SUPPORTED on CUDA. */
+SS_API ss_result ss_state_densify_to(ss_engine *engine, int32_t layer,
+                                     const int32_t *slots,
+                                     const int32_t *places, int32_t n,
+                                     void *out, const ss_dense_layout *layout,
+                                     void *stream);
+
+typedef struct ss_init_options {
+  uint32_t struct_size;
+  float eps;     /* drop weights below max(eps, 2^-22) times the largest; less
+                    than 0: what the layer's policy drops */
+  uint64_t seed; /* of the random test matrices: the same seed, the same bits,
+                    whatever the batch and the slots */
+} ss_init_options;
+
+/* After a prefill: the state of slots[i] in this layer becomes the matrix at
+ * places[i] (NULL: i), in factors, or dense where those would be no smaller, with
+ * an empty buffer. A matrix that is not finite gives a state of status bit 1.
+ * ss_slot_set_position then says once for all layers how many tokens the
+ * request has; a request without a prefill needs neither. Memory of the host;
+ * `options` may be NULL. Out of memory leaves the slots to be reset.
+ * SS_NOT_SUPPORTED on CUDA. */
+SS_API ss_result ss_state_init(ss_engine *engine, int32_t layer,
+                               const int32_t *slots, const int32_t *places,
+                               int32_t n, const void *dense,
+                               const ss_dense_layout *layout,
+                               const ss_init_options *options, void *stream);
+
+/* Tokens that the request of a slot has, all of them in its states: compactions
+ * follow it. Between steps; not smaller than what its buffers hold. */
+SS_API ss_result ss_slot_set_position(ss_engine *engine, int32_t slot,
+                                      int64_t position, void *stream);
+
 #ifdef __cplusplus
 }
 #endif

@@ -165,6 +165,13 @@ public:
                                     int32_t(ranges.size()), stream));
   }
 
+  void fork(int32_t from, int32_t to, void *stream = nullptr) {
+    check(ss_slot_fork(get(), from, to, stream));
+  }
+  void setPosition(int32_t slot, int64_t position, void *stream = nullptr) {
+    check(ss_slot_set_position(get(), slot, position, stream));
+  }
+
   void synchronize(void *stream = nullptr) {
     check(ss_engine_synchronize(get(), stream));
   }

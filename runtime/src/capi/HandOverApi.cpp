@@ -15,6 +15,12 @@ std::span<const std::byte> bytesOf(const void *data, size_t bytes) {
   return {static_cast<const std::byte *>(data), bytes};
 }
 
+DenseStates denseStates(const int32_t *slots, const int32_t *places, int32_t n,
+                        const ss_dense_layout *layout) {
+  requireStruct(layout, "layout", "ss_dense_layout");
+  return {{slots, size_t(n)}, places, *layout};
+}
+
 } // namespace
 
 ss_result ss_decode_layer_tokens(ss_engine *engine, int32_t layer,
@@ -132,5 +138,51 @@ ss_result ss_snapshot_inspect(const void *data, size_t bytes,
     out->layers = top.layers;
     std::copy(top.fingerprint.begin(), top.fingerprint.end(),
               out->fingerprint);
+  });
+}
+
+ss_result ss_slot_fork(ss_engine *engine, int32_t from, int32_t to,
+                       void *stream) {
+  return guarded([&] {
+    require(engine, "engine");
+    forkSlot(*engine->engine, from, to, stream);
+  });
+}
+
+ss_result ss_slot_set_position(ss_engine *engine, int32_t slot,
+                               int64_t position, void *stream) {
+  return guarded([&] {
+    require(engine, "engine");
+    engine->engine->setPosition(slot, position, stream);
+  });
+}
+
+ss_result ss_state_densify_to(ss_engine *engine, int32_t layer,
+                              const int32_t *slots, const int32_t *places,
+                              int32_t n, void *out,
+                              const ss_dense_layout *layout, void *stream) {
+  return guarded([&] {
+    requireBatch(engine, slots, n);
+    require(out, "out");
+    engine->engine->densifyTo(layer, denseStates(slots, places, n, layout),
+                              out, stream);
+  });
+}
+
+ss_result ss_state_init(ss_engine *engine, int32_t layer, const int32_t *slots,
+                        const int32_t *places, int32_t n, const void *dense,
+                        const ss_dense_layout *layout,
+                        const ss_init_options *options, void *stream) {
+  return guarded([&] {
+    requireBatch(engine, slots, n);
+    require(dense, "dense");
+    ss_init_options chosen = {};
+    chosen.eps = -1;
+    if (options) {
+      requireStruct(options, "options", "ss_init_options");
+      chosen = *options;
+    }
+    engine->engine->initialise(layer, denseStates(slots, places, n, layout),
+                               dense, chosen, stream);
   });
 }

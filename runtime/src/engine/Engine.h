@@ -53,7 +53,7 @@ public:
   void status(int32_t layer, int32_t slot, int32_t *status) const override;
   void statistics(ss_statistics &out) const override;
 
-  // Hand-over: handover/Tokens.cpp, Rollback.cpp, Exchange.cpp.
+  // Hand-over: handover/Tokens.cpp, Rollback.cpp, Exchange.cpp, Dense.cpp.
   void decodeTokens(int32_t layer, const ss_decode_args &args,
                     const ss_token_args &tokens) override;
   void rollback(std::span<const int32_t> slots,
@@ -63,6 +63,11 @@ public:
   SlotImage exportSlot(int32_t slot, bool contents) override;
   void importSlot(int32_t slot, int64_t position,
                   std::span<const PlacedLayer> placed, Stream) override;
+  void setPosition(int32_t slot, int64_t position, Stream) override;
+  void densifyTo(int32_t layer, const DenseStates &states, void *out,
+                 Stream) override;
+  void initialise(int32_t layer, const DenseStates &states, const void *dense,
+                  const ss_init_options &options, Stream) override;
   const Manifest &manifestOf() const override { return package->manifest(); }
   bool holdsDense(int32_t layer) const override {
     return layers[size_t(layer)].layout().denseFallback;
@@ -114,6 +119,13 @@ private:
   // handover/Exchange.cpp
   void exportStates(LayerState &layer, int32_t slot, LayerImage &image);
   void importStates(LayerState &layer, int32_t slot, const PlacedLayer &placed);
+
+  // handover/Dense.cpp
+  struct InitialState;
+  void checkDenseStates(const LayerState &layer, const DenseStates &states);
+  void factorizeAll(const LayerState &layer, double eps,
+                    std::vector<InitialState> &all);
+  void adopt(LayerState &layer, const InitialState &initial);
 
   // Decode.cpp
   void decodeToken(LayerState &layer, const ss_decode_args &args,

@@ -8,6 +8,7 @@
 #ifndef SINKSTATE_ENGINE_STATEENGINE_H
 #define SINKSTATE_ENGINE_STATEENGINE_H
 
+#include "handover/DenseLayout.h"
 #include "handover/SlotImage.h"
 #include "package/Package.h"
 
@@ -59,6 +60,12 @@ public:
   /// position and pairs. Everything fits: see handover/Restore.h.
   virtual void importSlot(int32_t slot, int64_t position,
                           std::span<const PlacedLayer> layers, Stream stream);
+  virtual void setPosition(int32_t slot, int64_t position, Stream stream);
+  virtual void densifyTo(int32_t layer, const DenseStates &states, void *out,
+                         Stream stream);
+  virtual void initialise(int32_t layer, const DenseStates &states,
+                          const void *dense, const ss_init_options &options,
+                          Stream stream);
   /// What an engine can take of a layer's states.
   virtual const Manifest &manifestOf() const;
   virtual bool holdsDense(int32_t layer) const;

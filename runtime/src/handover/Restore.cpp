@@ -145,4 +145,12 @@ void restoreHeads(StateEngine &engine, int32_t slot, const SlotImage &image,
   engine.importSlot(slot, image.position, placed, stream);
 }
 
+void forkSlot(StateEngine &engine, int32_t from, int32_t to, Stream stream) {
+  const SlotImage image = engine.exportSlot(from, true);
+  if (from == to)
+    fail(SS_INVALID_ARGUMENT, "slot ", from,
+         " is forked to itself, expected another slot");
+  restoreSlot(engine, to, image, stream);
+}
+
 } // namespace sinkstate::runtime

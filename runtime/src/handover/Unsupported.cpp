@@ -38,6 +38,19 @@ void StateEngine::importSlot(int32_t, int64_t, std::span<const PlacedLayer>,
   notSupported("restoring a slot");
 }
 
+void StateEngine::setPosition(int32_t, int64_t, Stream) {
+  notSupported("setting the position of a slot");
+}
+
+void StateEngine::densifyTo(int32_t, const DenseStates &, void *, Stream) {
+  notSupported("densify into a caller's layout");
+}
+
+void StateEngine::initialise(int32_t, const DenseStates &, const void *,
+                             const ss_init_options &, Stream) {
+  notSupported("initialising states after a prefill");
+}
+
 const Manifest &StateEngine::manifestOf() const {
   notSupported("restoring a slot");
 }
