@@ -95,6 +95,19 @@ typedef enum ss_device_kind {
   SS_DEVICE_CUDA = 1
 } ss_device_kind;
 
+/* When the frozen parts of states are consolidated by exact SVDs on the host. */
+typedef enum ss_consolidation {
+  SS_CONSOLIDATION_OFF = 0,          /* only when rows would run out */
+  SS_CONSOLIDATION_INLINE = 1,       /* in the decode call that makes it due */
+  SS_CONSOLIDATION_ASYNCHRONOUS = 2, /* on threads of their own; results are
+                                        swapped in when they are there, and
+                                        dropped when they are too late: outputs
+                                        depend on time. Decoding never waits */
+  SS_CONSOLIDATION_DETERMINISTIC = 3 /* the same, but a result is swapped in at
+                                        a fixed token of the request, for which
+                                        a decode call may have to wait */
+} ss_consolidation;
+
 typedef struct ss_engine_options {
   uint32_t struct_size;      /* sizeof(ss_engine_options) */
   int32_t slots;             /* requests held at the same time, >= 1 */
@@ -114,6 +127,17 @@ typedef struct ss_engine_options {
                                 that the policy would have kept. 0: every
                                 layer's bound, which a state reaches only where
                                 its frozen part overlaps much. CPU: 0 */
+  int32_t consolidation;     /* an ss_consolidation; -1: CPU inline, CUDA off */
+  int32_t consolidation_threads; /* of the SVDs, 1 to 256; 0: one. The download
+                                and the upload have one more each */
+  int32_t consolidation_lag; /* deterministic: tokens of the request between a
+                                compaction and the landing of its result; -1:
+                                half the layer's buffer */
+  int32_t consolidation_cpu_count; /* 0: threads are not pinned */
+  const int32_t *consolidation_cpus; /* processors for the threads of
+                                consolidation: download, upload, then SVDs, from
+                                the beginning again where there are fewer. Read
+                                during ss_engine_create only */
 } ss_engine_options;
 
 /* Defaults: 1 slot, 0 threads, what the device does, the CPU. */
@@ -253,7 +277,15 @@ typedef struct ss_statistics {
   int64_t folds;           /* of dense states */
   int64_t consolidations;
   int64_t went_dense, went_factored;
-  double decode_seconds, compact_seconds, consolidate_seconds; /* CUDA: 0 */
+  double decode_seconds, compact_seconds, consolidate_seconds; /* CUDA: 0.
+                              Of the calling thread */
+  /* Consolidation beside decoding, in states. What was started and has neither
+   * landed nor been dropped is under way. */
+  int64_t consolidations_started, consolidations_landed, consolidations_dropped;
+  int64_t consolidation_waits;   /* decode calls that waited for a result */
+  int64_t components_removed;    /* by consolidation, in whatever mode */
+  int64_t consolidation_lag_sum; /* tokens between start and landing */
+  int64_t consolidation_lag_max;
 } ss_statistics;
 SS_API ss_result ss_engine_statistics(const ss_engine *engine,
                                       ss_statistics *out);

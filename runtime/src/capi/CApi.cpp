@@ -56,6 +56,8 @@ void ss_engine_options_init(ss_engine_options *options) {
   options->threads = 0;
   options->dense_fallback = -1;
   options->consolidate_every = -1;
+  options->consolidation = -1;
+  options->consolidation_lag = -1;
 }
 
 ss_result ss_engine_plan(const ss_package *package,

@@ -81,6 +81,7 @@ void Engine::goDense(LayerState &layer, const States &work) {
       layer.replaceBlock(part[i], blocks[i]);
       layer.rank[part[i]] = -1;
       layer.folds[size_t(part[i])] = 0;
+      layer.svdDue[size_t(part[i])] = 0;
     }
     counters.went_dense += int64_t(part.size());
   }
@@ -98,10 +99,14 @@ void Engine::compact(LayerState &layer, const DueWork &due) {
     }
     device.wait();
   }
-  for (int32_t slot : due.slots)
+  for (int32_t slot : due.slots) {
     layer.count[slot] = 0;
+    layer.noteChange(slot);
+  }
   try {
     settle(layer, due);
+    if (consolidator)
+      consolidator->compacted(indexOf(layer), due.slots);
   } catch (const std::bad_alloc &) {
     // States are complete without it; it is tried again next time.
   }
@@ -121,8 +126,15 @@ void Engine::settle(LayerState &layer, const DueWork &due) {
   for (int32_t state : due.dense)
     if (++layer.folds[size_t(state)] % kFoldsPerAttempt == 0)
       attempts.push_back(state);
-  consolidate(layer, consolidated);
-  returnToFactors(layer, attempts);
+  if (consolidator) {
+    for (const States *states : {&consolidated, &attempts})
+      for (int32_t state : *states)
+        layer.svdDue[size_t(state)] =
+            layer.isDense(state) || layer.rank[state] > manifest.active;
+  } else {
+    consolidate(layer, consolidated);
+    returnToFactors(layer, attempts);
+  }
 
   Stopwatch time(counters.compact_seconds);
   for (int32_t state : due.factored)

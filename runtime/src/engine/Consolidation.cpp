@@ -7,14 +7,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "consolidation/ExactSvd.h"
+#include "consolidation/RowOrder.h"
 #include "engine/Engine.h"
+#include "engine/StatusBits.h"
 #include "engine/Stopwatch.h"
 
 #include "sinkstate/routines.h"
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
 
 namespace sinkstate::runtime {
@@ -23,18 +24,6 @@ namespace {
 using consolidation::SvdResult;
 using consolidation::SvdStatus;
 using consolidation::Truncation;
-
-int32_t statusBits(SvdStatus status) {
-  switch (status) {
-  case SvdStatus::ok:
-    return 0;
-  case SvdStatus::notFinite:
-    return SS_STATUS_NOT_FINITE;
-  case SvdStatus::notConverged:
-    return SS_STATUS_NOT_CONVERGED;
-  }
-  return SS_STATUS_NOT_CONVERGED;
-}
 
 /// The rows of a state as consolidation sees them.
 struct StoredRows {
@@ -45,27 +34,6 @@ struct StoredRows {
   bool isFinite() const {
     return std::all_of(weights, weights + rank,
                        [](float w) { return std::isfinite(w); });
-  }
-
-  /// Brings the `count` rows of largest weight to the front; otherwise the
-  /// order stays. Ties go to the lower index.
-  void largestFirst(int32_t count) {
-    std::vector<int32_t> order(size_t(rank), 0);
-    std::iota(order.begin(), order.end(), 0);
-    auto heavier = [&](int32_t a, int32_t b) {
-      return weights[a] != weights[b] ? weights[a] > weights[b] : a < b;
-    };
-    std::nth_element(order.begin(), order.begin() + count, order.end(),
-                     heavier);
-    std::sort(order.begin(), order.begin() + count);
-    std::sort(order.begin() + count, order.end());
-    const std::vector<float> oldRows(rows, rows + rank * width);
-    const std::vector<float> oldWeights(weights, weights + rank);
-    for (int32_t i = 0; i < rank; ++i) {
-      auto from = oldRows.begin() + order[size_t(i)] * width;
-      std::copy(from, from + width, rows + i * width);
-      weights[i] = oldWeights[size_t(order[size_t(i)])];
-    }
   }
 
   /// Keeps the `count` rows of largest weight; needs no memory.
@@ -92,7 +60,8 @@ void consolidateState(LayerState &layer, int64_t state) {
     layer.status[state] |= SS_STATUS_NOT_FINITE;
     return;
   }
-  stored.largestFirst(active);
+  consolidation::largestFirst(stored.rows, stored.weights, stored.rank,
+                              stored.width, active);
   Truncation truncation;
   truncation.eps = layer.layout().dropBelow;
   truncation.largest =
@@ -128,8 +97,14 @@ void Engine::consolidate(LayerState &layer, const States &work) {
   if (due.empty())
     return;
   Stopwatch time(counters.consolidate_seconds);
+  int64_t removed = 0;
+  for (int32_t state : due)
+    removed += layer.rank[state];
   forEachState(device.threads(), due.size(),
                [&](size_t i) { consolidateState(layer, due[i]); });
+  for (int32_t state : due)
+    removed -= layer.rank[state];
+  counters.components_removed += removed;
   counters.consolidations += int64_t(due.size());
 }
 

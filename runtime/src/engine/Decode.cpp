@@ -84,6 +84,9 @@ void Engine::reserveRows(LayerState &layer, const DueWork &due,
   // the whole buffer. Taken before anything changes, so that running out of
   // memory leaves every state as it was.
   try {
+    for (const States *states : {&due.factored, &due.dense})
+      for (int32_t state : *states)
+        layer.prepareWrite(state);
     for (int32_t state : due.factored) {
       const int64_t pairs = layer.count[state / layer.heads()] + ahead;
       layer.ensureRows(state, std::min<int64_t>(layer.rank[state] + pairs,
@@ -110,7 +113,11 @@ void Engine::launchDecode(LayerState &layer, const ss_decode_args &args) {
 void Engine::decodeToken(LayerState &layer, const ss_decode_args &args,
                          int32_t token) {
   const std::span<const int32_t> batch(args.slots, size_t(args.batch));
-  const DueWork due = dueWork(layer, batch, token);
+  DueWork due = dueWork(layer, batch, token);
+  if (consolidator) {
+    consolidator->beforeDecode(indexOf(layer), batch, due.slots);
+    due = dueWork(layer, batch, token); // ranks and forms may have changed
+  }
   {
     Stopwatch time(counters.decode_seconds);
     reserveRows(layer, due, 1);

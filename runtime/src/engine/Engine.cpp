@@ -23,6 +23,15 @@ Engine::Engine(std::shared_ptr<const Package> loaded,
   freeSlots.reserve(slots.size());
   for (int32_t slot = options.slots; slot-- > 0;)
     freeSlots.push_back(slot);
+  if (options.consolidation == SS_CONSOLIDATION_ASYNCHRONOUS ||
+      options.consolidation == SS_CONSOLIDATION_DETERMINISTIC)
+    consolidator = std::make_unique<Consolidator>(layers, options, counters);
+}
+
+void Engine::synchronize(Stream) {
+  device.wait();
+  if (consolidator)
+    consolidator->drain();
 }
 
 void Engine::noteAllocation(const LayerState &layer) {

@@ -10,6 +10,7 @@
 #define SINKSTATE_ENGINE_ENGINE_H
 
 #include "device/CpuDevice.h"
+#include "engine/Consolidator.h"
 #include "engine/StateEngine.h"
 #include "package/Package.h"
 #include "state/LayerState.h"
@@ -43,7 +44,7 @@ public:
   void beginStep(std::span<const int32_t>, Stream) override {}
   void decodeLayer(int32_t layer, const ss_decode_args &args) override;
   void endStep(std::span<const int32_t> slots, Stream) override;
-  void synchronize(Stream) override { device.wait(); }
+  void synchronize(Stream) override;
 
   // Inspection.
   int32_t layerCount() const override { return int32_t(layers.size()); }
@@ -98,6 +99,9 @@ private:
   };
 
   const LayerState &checkedLayer(int32_t layer) const;
+  int32_t indexOf(const LayerState &layer) const {
+    return int32_t(&layer - layers.data());
+  }
   void checkSlot(int32_t slot) const;
   void resetStates(int32_t slot);
   /// Brings the counters of allocated bytes up to date.
@@ -183,6 +187,8 @@ private:
   int32_t workCount = 0; ///< of the launch that was queued last
   ss_statistics counters = {};
   std::vector<int64_t> allocated; ///< per layer, as last noted
+  /// None: consolidation is inline or off. Last: its threads use the rest.
+  std::unique_ptr<Consolidator> consolidator;
 };
 
 } // namespace sinkstate::runtime

@@ -6,6 +6,8 @@
 #include "cuda/CudaEngine.h"
 #include "engine/Engine.h"
 
+#include <sched.h>
+
 namespace sinkstate::runtime {
 namespace {
 
@@ -37,6 +39,41 @@ void checkCommon(const ss_engine_options &options) {
          ", expected 0 (every layer's bound) or a number of rows");
 }
 
+/// The thread library and the scheduler take no more.
+constexpr int32_t kMostSvdThreads = 256;
+
+void checkConsolidation(const ss_engine_options &options) {
+  if (options.consolidation < kDeviceDecides ||
+      options.consolidation > SS_CONSOLIDATION_DETERMINISTIC)
+    fail(SS_INVALID_ARGUMENT, "options.consolidation is ",
+         options.consolidation,
+         ", expected an ss_consolidation (0 to 3), or -1 for what the device "
+         "does");
+  if (options.consolidation_threads < 0 ||
+      options.consolidation_threads > kMostSvdThreads)
+    fail(SS_INVALID_ARGUMENT, "options.consolidation_threads is ",
+         options.consolidation_threads, ", expected 0 (one) to ",
+         kMostSvdThreads);
+  if (options.consolidation_lag < kDeviceDecides)
+    fail(SS_INVALID_ARGUMENT, "options.consolidation_lag is ",
+         options.consolidation_lag,
+         ", expected a number of tokens, or -1 for half the layer's buffer");
+  const int32_t count = options.consolidation_cpu_count;
+  if (count < 0 || (count > 0 && !options.consolidation_cpus))
+    fail(SS_INVALID_ARGUMENT, "options.consolidation_cpu_count is ", count,
+         options.consolidation_cpus ? "" : " and consolidation_cpus is null",
+         ", expected the number of processors that consolidation_cpus names");
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  (void)sched_getaffinity(0, sizeof allowed, &allowed);
+  for (int32_t i = 0; i < count; ++i) {
+    const int32_t cpu = options.consolidation_cpus[i];
+    if (cpu < 0 || cpu >= CPU_SETSIZE || !CPU_ISSET(size_t(cpu), &allowed))
+      fail(SS_INVALID_ARGUMENT, "options.consolidation_cpus[", i, "] is ", cpu,
+           ", expected a processor that this process may run on");
+  }
+}
+
 void resolveForCpu(ss_engine_options &options) {
   if (options.row_capacity != 0)
     fail(SS_INVALID_ARGUMENT, "options.row_capacity is ", options.row_capacity,
@@ -50,6 +87,10 @@ void resolveForCpu(ss_engine_options &options) {
     options.dense_fallback = 1;
   if (options.consolidate_every == kDeviceDecides)
     options.consolidate_every = kConsolidateEvery;
+  if (options.consolidation == kDeviceDecides)
+    options.consolidation = SS_CONSOLIDATION_INLINE;
+  if (options.consolidation == SS_CONSOLIDATION_OFF)
+    options.consolidate_every = 0;
 }
 
 void resolveForCuda(ss_engine_options &options) {
@@ -62,8 +103,14 @@ void resolveForCuda(ss_engine_options &options) {
          options.consolidate_every,
          ", expected 0 or -1: frozen parts are not consolidated on the CUDA "
          "device");
+  if (options.consolidation > SS_CONSOLIDATION_OFF)
+    fail(SS_INVALID_ARGUMENT, "options.consolidation is ",
+         options.consolidation,
+         ", expected SS_CONSOLIDATION_OFF (0) or -1: frozen parts are not "
+         "consolidated on the CUDA device");
   options.dense_fallback = 0;
   options.consolidate_every = 0;
+  options.consolidation = SS_CONSOLIDATION_OFF;
 }
 
 } // namespace
@@ -71,6 +118,7 @@ void resolveForCuda(ss_engine_options &options) {
 ss_engine_options resolveOptions(const ss_engine_options &given) {
   ss_engine_options options = given;
   checkCommon(options);
+  checkConsolidation(options);
   if (options.device == SS_DEVICE_CUDA)
     resolveForCuda(options);
   else

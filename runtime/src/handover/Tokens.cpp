@@ -138,7 +138,7 @@ void Engine::compactDeferred(LayerState &layer, std::span<const int32_t> batch,
   const LayerManifest &manifest = layer.manifest();
   if (manifest.denseForm || manifest.draft == 0)
     return;
-  DueWork due;
+  std::vector<int32_t> ready;
   for (int32_t slot : batch) {
     if (slot < 0)
       continue;
@@ -146,10 +146,15 @@ void Engine::compactDeferred(LayerState &layer, std::span<const int32_t> batch,
     const int64_t pairs = layer.count[slot];
     if (pairs >= manifest.buffer ||
         passesPhase(decoded - pairs, decoded, manifest.buffer, manifest.phase))
-      addDue(layer, slot, 0, due);
+      ready.push_back(slot);
   }
-  if (due.slots.empty())
+  if (ready.empty())
     return;
+  if (consolidator)
+    consolidator->beforeDecode(indexOf(layer), {}, ready);
+  DueWork due;
+  for (int32_t slot : ready)
+    addDue(layer, slot, 0, due);
   reserveRows(layer, due, 0);
   compact(layer, due);
 }

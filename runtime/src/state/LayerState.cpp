@@ -14,6 +14,7 @@ LayerState::LayerState(Device &device, const LayerManifest &manifest,
       sizes(manifest, slots, denseFallback),
       fixedBytes(sizes.fixedBytes(device)) {
   decodedTokens.resize(size_t(slots), 0);
+  epochs.resize(size_t(slots), 0);
   if (manifest.denseForm) {
     dense = DeviceArray<float>(device, sizes.denseFormFloats);
     return;
@@ -32,6 +33,8 @@ LayerState::LayerState(Device &device, const LayerManifest &manifest,
   blocks.resize(size_t(sizes.states));
   compactions.resize(size_t(sizes.states));
   folds.resize(size_t(sizes.states));
+  svdDue.resize(size_t(sizes.states));
+  readers.resize(size_t(sizes.states));
 }
 
 void LayerState::reset(int32_t slot) {
@@ -49,23 +52,79 @@ void LayerState::reset(int32_t slot) {
     status[state] = 0;
     compactions[size_t(state)] = 0;
     folds[size_t(state)] = 0;
+    svdDue[size_t(state)] = 0;
   }
 }
 
+void LayerState::beginRead(int64_t state, ReaderStage stage) {
+  // A place for every block that may have to be parked: replaceBlock() cannot
+  // fail.
+  parked.reserve(parked.size() + readerCount + 1);
+  readers[size_t(state)] = std::move(stage);
+  ++readerCount;
+}
+
+void LayerState::endRead(int64_t state, const ReaderStage &stage) noexcept {
+  if (readers[size_t(state)] == stage) {
+    readers[size_t(state)] = nullptr;
+    --readerCount;
+  }
+  freeParked();
+}
+
+bool LayerState::stopReading(int64_t state) noexcept {
+  ReaderStage &reader = readers[size_t(state)];
+  if (!reader)
+    return true;
+  ReadStage found = ReadStage::pending;
+  const bool stopped =
+      reader->compare_exchange_strong(found, ReadStage::cancelled) ||
+      found != ReadStage::copying;
+  if (stopped) {
+    reader = nullptr;
+    --readerCount;
+  }
+  return stopped;
+}
+
+void LayerState::freeParked() noexcept {
+  std::erase_if(parked, [&](const Parked &p) {
+    if (*p.stage == ReadStage::copying)
+      return false;
+    rowPool->free(p.block);
+    return true;
+  });
+}
+
+void LayerState::prepareWrite(int64_t state) {
+  if (readers[size_t(state)] && !stopReading(state))
+    moveRows(state, capacityOf(state));
+  if (!parked.empty())
+    freeParked();
+}
+
 void LayerState::replaceBlock(int64_t state, RowBlock block) noexcept {
-  rowPool->free(blocks[size_t(state)]);
+  noteChange(int32_t(state / heads()));
+  if (stopReading(state)) {
+    rowPool->free(blocks[size_t(state)]);
+  } else {
+    parked.push_back({std::move(readers[size_t(state)]), blocks[size_t(state)]});
+    --readerCount;
+  }
   blocks[size_t(state)] = block;
   rowBase[state] = rowPool->base(block);
 }
 
 void LayerState::moveRows(int64_t state, int64_t rows) {
   RowBlock block = rowPool->allocate(rows);
-  int64_t base = rowPool->base(block);
-  size_t stored = size_t(std::max(0, rank[state]));
+  const int64_t base = rowPool->base(block);
+  const int64_t weights = std::max(0, rank[state]);
+  const int64_t floats =
+      isDense(state) ? sizes.denseFloats : weights * sizes.rowFloats;
   device->copy(rowPool->rows() + base * sizes.rowFloats, rowsOf(state),
-               stored * size_t(sizes.rowFloats) * sizeof(float));
+               size_t(floats) * sizeof(float));
   device->copy(rowPool->weights() + base, weightsOf(state),
-               stored * sizeof(float));
+               size_t(weights) * sizeof(float));
   replaceBlock(state, block);
 }
 

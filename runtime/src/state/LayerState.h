@@ -7,6 +7,7 @@
 #ifndef SINKSTATE_STATE_LAYERSTATE_H
 #define SINKSTATE_STATE_LAYERSTATE_H
 
+#include "consolidation/Pipeline.h"
 #include "state/LayerLayout.h"
 #include "state/RowPool.h"
 
@@ -58,6 +59,22 @@ public:
   /// Gives the state another block; the old one goes back to the pool.
   void replaceBlock(int64_t state, RowBlock block) noexcept;
 
+  // Rows that another thread reads. A block is neither written nor given to
+  // another state while it is being copied; nobody waits for the copy.
+  using ReadStage = consolidation::ReadStage;
+  using ReaderStage = std::shared_ptr<std::atomic<ReadStage>>;
+  /// The rows of the state may be read through `stage` from now on.
+  void beginRead(int64_t state, ReaderStage stage);
+  void endRead(int64_t state, const ReaderStage &stage) noexcept;
+  /// To be called before rows are changed in place. Takes them from a reader
+  /// that has not begun, and moves them away from one that has. Throws
+  /// SS_OUT_OF_MEMORY with nothing changed.
+  void prepareWrite(int64_t state);
+  /// Says that the rows of a slot have changed in place: what was read before
+  /// is stale. Whatever gives a state another block says so by itself.
+  void noteChange(int32_t slot) { ++epochs[size_t(slot)]; }
+  uint64_t epoch(int32_t slot) const { return epochs[size_t(slot)]; }
+
   RowPool &pool() { return *rowPool; }
   float *rowsOf(int64_t state) const {
     return rowPool->rows() + rowBase[state] * sizes.rowFloats;
@@ -84,11 +101,21 @@ public:
   // Host only.
   std::vector<uint32_t> compactions; ///< per state, since the slot was fresh
   std::vector<uint32_t> folds;       ///< per state, since it went dense
+  /// Per state: an SVD on the host is due and has not landed yet.
+  std::vector<uint8_t> svdDue;
   /// Per slot: one more than the position of the last token decoded here.
   std::vector<int64_t> decodedTokens;
 
 private:
   void moveRows(int64_t state, int64_t rows);
+  bool stopReading(int64_t state) noexcept;
+  void freeParked() noexcept;
+
+  /// A block that its state has left while a reader was in it.
+  struct Parked {
+    ReaderStage stage;
+    RowBlock block;
+  };
 
   Device *device;
   const LayerManifest *layer;
@@ -96,6 +123,10 @@ private:
   int64_t fixedBytes;
   std::unique_ptr<RowPool> rowPool;
   std::vector<RowBlock> blocks;
+  std::vector<uint64_t> epochs;     ///< per slot
+  std::vector<ReaderStage> readers; ///< per state
+  std::vector<Parked> parked;
+  size_t readerCount = 0;
 };
 
 } // namespace sinkstate::runtime

@@ -1,0 +1,155 @@
+//===- Pipeline.cpp - Three stages on their own threads -------------------===//
+
+#include "consolidation/Pipeline.h"
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+
+#include <pthread.h>
+#include <sched.h>
+
+namespace sinkstate::consolidation {
+namespace {
+
+/// Tasks that wait for an SVD thread: enough that none is idle while the next
+/// are put in.
+constexpr size_t kTasksPerThread = 4;
+
+void pin(std::thread &thread, int32_t cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(size_t(cpu), &set);
+  // Where it fails the thread runs anywhere: slower, but right.
+  (void)pthread_setaffinity_np(thread.native_handle(), sizeof set, &set);
+}
+
+} // namespace
+
+Pipeline::Pipeline(StateTransfer &transfer, const PipelineOptions &given,
+                   std::function<void(StateCopy &)> svd)
+    : transfer(transfer), options(given), svd(std::move(svd)),
+      toDownload(options.places), toUpload(options.places),
+      finished(options.places),
+      toDecompose(kTasksPerThread * size_t(options.svdThreads)) {
+  try {
+    jobs.reserve(options.places);
+    start(&Pipeline::runDownloads);
+    start(&Pipeline::runUploads);
+    for (int32_t i = 0; i < options.svdThreads; ++i)
+      start(&Pipeline::runSvds);
+  } catch (...) {
+    stop();
+    throw;
+  }
+}
+
+void Pipeline::start(void (Pipeline::*run)()) {
+  threads.emplace_back([this, run] { (this->*run)(); });
+  if (!options.cpus.empty())
+    pin(threads.back(),
+        options.cpus[(threads.size() - 1) % options.cpus.size()]);
+}
+
+Pipeline::~Pipeline() { stop(); }
+
+void Pipeline::stop() {
+  toDownload.close();
+  toDecompose.close();
+  toUpload.close();
+  finished.close();
+  for (std::thread &thread : threads)
+    thread.join();
+  threads.clear();
+}
+
+void Pipeline::submit(std::unique_ptr<HostJob> job) {
+  HostJob *raw = job.get();
+  raw->left = int64_t(raw->states.size());
+  jobs.push_back(std::move(job));
+  toDownload.push(raw);
+}
+
+std::unique_ptr<HostJob> Pipeline::release(HostJob *done) {
+  auto found = std::find_if(jobs.begin(), jobs.end(),
+                            [&](const auto &job) { return job.get() == done; });
+  std::unique_ptr<HostJob> job = std::move(*found);
+  jobs.erase(found);
+  return job;
+}
+
+std::unique_ptr<HostJob> Pipeline::tryTake() {
+  std::optional<HostJob *> done = finished.tryPop();
+  return done ? release(*done) : nullptr;
+}
+
+std::unique_ptr<HostJob> Pipeline::take() {
+  if (jobs.empty())
+    return nullptr;
+  std::optional<HostJob *> done = finished.pop();
+  return done ? release(*done) : nullptr;
+}
+
+void Pipeline::runDownloads() {
+  while (std::optional<HostJob *> job = toDownload.pop()) {
+    transfer.download(**job);
+    // The job may be at its end, and gone, once its last task is in.
+    const size_t states = (*job)->states.size();
+    for (size_t i = 0; i < states; ++i)
+      if (!toDecompose.push({*job, i}))
+        return;
+  }
+}
+
+void Pipeline::runSvds() {
+  while (std::optional<SvdTask> task = toDecompose.pop()) {
+    StateCopy &state = task->job->states[task->state];
+    if (*state.stage == ReadStage::copied) {
+      try {
+        svd(state);
+        state.done = true;
+      } catch (const std::exception &) {
+        // No memory: the state stays as it is, and comes again after a
+        // compaction.
+      }
+    }
+    if (task->job->left.fetch_sub(1) == 1 && !toUpload.push(task->job))
+      return;
+  }
+}
+
+void Pipeline::runUploads() {
+  while (std::optional<HostJob *> job = toUpload.pop()) {
+    transfer.upload(**job);
+    if (!finished.push(*job))
+      return;
+  }
+}
+
+void Pipeline::decompose(StateCopy &state) {
+  const int64_t width = state.dk + state.dv;
+  if (state.dense) {
+    const int64_t most = std::min(state.dk, state.dv);
+    state.rows.resize(size_t(most * width));
+    state.weights.resize(size_t(most));
+    state.result = factorize(state.matrix.data(), state.dk, state.dv,
+                             state.truncation, state.rows.data(),
+                             state.weights.data());
+    return;
+  }
+  if (!std::all_of(state.weights.begin(), state.weights.end(),
+                   [](float w) { return std::isfinite(w); })) {
+    state.result = {SvdStatus::notFinite, 0};
+    return;
+  }
+  state.truncation.largest =
+      state.weights.empty()
+          ? 0
+          : *std::max_element(state.weights.begin(), state.weights.end());
+  state.result = consolidate(state.rows.data() + state.active * width,
+                             state.weights.data() + state.active,
+                             state.count - state.active, state.dk, state.dv,
+                             state.truncation);
+}
+
+} // namespace sinkstate::consolidation

@@ -1,0 +1,133 @@
+//===- Scheduler.h - What is consolidated next ------------------*- C++ -*-===//
+//
+// Decides which slots of which layer go to the host next, and which results may
+// still be swapped in. It has no threads and no clock: its owner tells it the
+// time and what happened, in decode order, and asks. It is therefore a value
+// that a test can copy, and every interleaving of its events can be tried.
+//
+// The rows of a slot in one layer are immutable between two changes of its
+// *epoch*, a number that its owner advances whenever they change: at a
+// compaction, when the slot changes its tenant, when a state is loaded. A job
+// carries the epochs at which its rows were read; a result is swapped in only
+// if the epoch is still the same, and dropped otherwise.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SINKSTATE_CONSOLIDATION_SCHEDULER_H
+#define SINKSTATE_CONSOLIDATION_SCHEDULER_H
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+namespace sinkstate::consolidation {
+
+/// The rows of one slot in one layer, as they were at an epoch.
+struct Target {
+  int32_t slot = 0;
+  uint64_t epoch = 0;
+};
+
+/// Slots of one layer that travel through the stages together.
+struct Job {
+  uint64_t id = 0;
+  int32_t layer = 0;
+  double started = 0; ///< seconds
+  std::vector<Target> targets;
+  /// Set by Scheduler::finish(), per target: its rows are still those that were
+  /// read.
+  std::vector<uint8_t> fresh;
+};
+
+struct SchedulerOptions {
+  int32_t layers = 1;
+  int32_t slots = 1;
+  /// Jobs under way at the same time: the places in the stages and queues.
+  int32_t mostJobs = 4;
+  /// Targets of a job before anything is known of how long one takes.
+  int32_t firstSlice = 8;
+};
+
+class Scheduler {
+public:
+  using EpochOf = std::function<uint64_t(int32_t layer, int32_t slot)>;
+
+  explicit Scheduler(const SchedulerOptions &options);
+
+  /// A compaction of this slot is done and its rows have this epoch now. `due`:
+  /// its frozen part should be consolidated.
+  void compacted(int32_t layer, int32_t slot, uint64_t epoch, bool due,
+                 double now);
+
+  /// The next job, if there is work, its window is not half over and a place
+  /// is free. A layer whose results were dropped comes first, as long as making
+  /// its jobs smaller can help; then the layer whose turn is longest ago.
+  std::optional<Job> next(double now, const EpochOf &epochOf);
+
+  /// A job of exactly one slot, whatever else is under way: for owners that
+  /// decide themselves when results land.
+  Job single(int32_t layer, int32_t slot, uint64_t epoch, double now);
+
+  /// The job is at its end. Targets that `job.fresh` then names are to be
+  /// swapped in now, before anything else happens. Takes no memory.
+  void finish(Job &job, double now, const EpochOf &epochOf);
+
+  /// Jobs under way.
+  int32_t underWay() const { return jobs; }
+  bool isUnderWay(int32_t layer, int32_t slot) const {
+    return at(layer, slot).busy;
+  }
+  /// Targets of the next job of this layer at most.
+  int32_t slice(int32_t layer) const { return layers[size_t(layer)].slice; }
+
+  int64_t startedTargets() const { return started; }
+  int64_t landedTargets() const { return landed; }
+  int64_t droppedTargets() const { return dropped; }
+
+  /// For tests: everything that decides the future, times left out.
+  std::vector<int64_t> fingerprint() const;
+
+private:
+  struct Place {
+    bool waiting = false; ///< compacted at `epoch`, and due
+    bool busy = false;    ///< in a job
+    uint64_t epoch = 0;
+    double compactedAt = 0;
+    bool everCompacted = false;
+    int64_t turn = 0; ///< of its last landing
+  };
+  struct Layer {
+    int32_t slice = 1;
+    int32_t drops = 0; ///< one after another at this slice
+    bool retry = false;
+    int64_t turn = 0;  ///< of its last landing, or of giving up
+    double window = 0; ///< seconds between two compactions; 0: not known
+    double secondsPerTarget = 0;
+  };
+
+  Place &at(int32_t layer, int32_t slot) {
+    return places[size_t(layer) * size_t(slots) + size_t(slot)];
+  }
+  const Place &at(int32_t layer, int32_t slot) const {
+    return places[size_t(layer) * size_t(slots) + size_t(slot)];
+  }
+  std::vector<int32_t> ready(int32_t layer, double now,
+                             const EpochOf &epochOf) const;
+  int32_t chooseLayer(double now, const EpochOf &epochOf,
+                      std::vector<int32_t> &slotsOfLayer) const;
+  size_t sliceNow(const Layer &layer) const;
+  void noteDrop(Layer &layer, size_t targets);
+  Job begin(int32_t layer, const std::vector<int32_t> &chosen, double now);
+
+  int32_t slots, mostJobs;
+  std::vector<Layer> layers;
+  std::vector<Place> places;
+  int32_t jobs = 0;
+  uint64_t lastId = 0;
+  int64_t turns = 0;
+  int64_t started = 0, landed = 0, dropped = 0;
+};
+
+} // namespace sinkstate::consolidation
+
+#endif

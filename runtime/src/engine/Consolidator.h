@@ -1,0 +1,101 @@
+//===- Consolidator.h - Consolidation beside decoding -----------*- C++ -*-===//
+//
+// The asynchronous and the deterministic mode of consolidation on the CPU
+// device: the scheduler decides, the pipeline works, and what it has done is
+// swapped in between two launches of the engine's own thread, which is decode
+// order. Frozen rows do not change between compactions and decays live beside
+// them, so that a result that lands tokens late is as good as one at once.
+//
+// Asynchronous: decoding never waits, and when a result lands depends on time.
+// Deterministic: a result lands `lag` tokens of the request after the
+// compaction that made it due, at the latest before the next one; a decode that
+// comes to that token earlier than the result waits for it, which is counted.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SINKSTATE_ENGINE_CONSOLIDATOR_H
+#define SINKSTATE_ENGINE_CONSOLIDATOR_H
+
+#include "consolidation/Pipeline.h"
+#include "consolidation/Scheduler.h"
+#include "state/LayerState.h"
+
+#include "sinkstate/sinkstate.h"
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace sinkstate::runtime {
+
+class Consolidator final : private consolidation::StateTransfer {
+public:
+  Consolidator(std::vector<LayerState> &layers,
+               const ss_engine_options &options, ss_statistics &counters);
+  ~Consolidator() override;
+
+  /// Slots of a layer were compacted and settled; states whose SVD is due say
+  /// so in LayerState::svdDue.
+  void compacted(int32_t layer, std::span<const int32_t> slots);
+
+  /// Before a layer is decoded. `compacting`: slots of the batch that are
+  /// compacted in this step. On an error nothing has changed.
+  void beforeDecode(int32_t layer, std::span<const int32_t> batch,
+                    std::span<const int32_t> compacting);
+
+  /// Asynchronous mode: waits for everything under way and swaps it in.
+  void drain();
+
+private:
+  using HostJob = consolidation::HostJob;
+  using StateCopy = consolidation::StateCopy;
+  /// What deterministic mode knows of a slot in a layer.
+  struct Landing {
+    int64_t position = 0;         ///< where it lands
+    uint64_t job = 0;             ///< 0: nothing is under way
+    std::unique_ptr<HostJob> done;
+  };
+
+  void download(HostJob &job) override;
+  void upload(HostJob &job) override;
+
+  double now() const;
+  uint64_t epochOf(int32_t layer, int32_t slot) const {
+    return layers[size_t(layer)].epoch(slot);
+  }
+  /// Tokens that the layer has decoded of the slot's request.
+  int64_t positionOf(int32_t layer, int32_t slot) const {
+    return layers[size_t(layer)].decodedTokens[size_t(slot)];
+  }
+  Landing &landing(int32_t layer, int32_t slot) {
+    return landings[size_t(layer) * slotCount + size_t(slot)];
+  }
+  void startAll();
+  std::unique_ptr<HostJob> prepare(const consolidation::Job &job);
+  bool submit(consolidation::Job job);
+  void addStates(HostJob &job, int32_t target);
+  void landFinished();
+  void land(HostJob &job);
+  void landState(LayerState &layer, StateCopy &copy);
+  void landFactors(LayerState &layer, StateCopy &copy);
+  void landDense(LayerState &layer, StateCopy &copy);
+  void waitFor(int32_t layer, int32_t slot);
+  void startDeterministic(int32_t layer, int32_t slot);
+
+  std::vector<LayerState> &layers;
+  ss_statistics &counters;
+  size_t slotCount;
+  bool deterministic;
+  int32_t lag;
+  std::chrono::steady_clock::time_point start;
+  consolidation::Scheduler scheduler;
+  std::function<uint64_t(int32_t, int32_t)> epochs;
+  std::vector<Landing> landings;  ///< deterministic mode only
+  std::vector<int64_t> startedAt; ///< positions, per layer and slot
+  consolidation::Pipeline pipeline; ///< last: its threads use the others
+};
+
+} // namespace sinkstate::runtime
+
+#endif
