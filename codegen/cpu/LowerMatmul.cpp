@@ -4,7 +4,8 @@
 // cut into panels of a few vectors; a panel of op(b) is brought into f64 and
 // row-major order once, and blocks of rows of c are accumulated in registers
 // while k runs. Elements of a are broadcast from memory, for which an f32
-// factor is first converted to f64 as a whole.
+// factor is first converted to f64 as a whole. A factor that is c itself is
+// copied: a as a whole, b panel by panel.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/KernelLowering.h"
@@ -60,6 +61,7 @@ private:
   Location loc;
   int64_t m, n, k;
   Matrix lhs, rhs, output;
+  bool overwritesLhs, overwritesRhs;
   int64_t width;     ///< f64 elements of a vector
   int64_t blockRows; ///< rows of c in registers
   int64_t panelWidth;
@@ -81,7 +83,9 @@ MatmulEmitter::MatmulEmitter(KernelLowering &lowering, ssk::MatmulOp op)
       m(op.getM()), n(op.getN()), k(op.getK()),
       lhs(getMatrix(lowering, op.getLhs(), op.getTransposeA())),
       rhs(getMatrix(lowering, op.getRhs(), op.getTransposeB())),
-      output(getMatrix(lowering, op.getOutput(), false)) {
+      output(getMatrix(lowering, op.getOutput(), false)),
+      overwritesLhs(op.getOutput() == op.getLhs()),
+      overwritesRhs(op.getOutput() == op.getRhs()) {
   width = lowering.getVectorWidth() / 2;
   // 16 accumulators of 32 registers, or 8 of 16.
   blockRows = width >= 8 ? 8 : 4;
@@ -108,7 +112,7 @@ Value MatmulEmitter::elementPointer(const Matrix &matrix, Value i, Value j) {
 }
 
 void MatmulEmitter::convertFactor() {
-  if (lhs.elementType.isF64())
+  if (lhs.elementType.isF64() && !overwritesLhs)
     return;
   int64_t count = m * k, bulk = count - count % width;
   auto convert = [&](Value index, int64_t length) {
@@ -204,7 +208,7 @@ void MatmulEmitter::packTransposedTail(Value column, const Chunk &chunk,
 Matrix MatmulEmitter::packPanel(Value column, ArrayRef<Chunk> chunks,
                                 int64_t panelStride) {
   bool transposed = rhs.columnStride != 1;
-  if (!transposed && rhs.elementType.isF64())
+  if (!transposed && rhs.elementType.isF64() && !overwritesRhs)
     return {lowering.createGep(b.getF64Type(), rhs.pointer, column),
             b.getF64Type(), rhs.rowStride, 1};
   if (transposed)

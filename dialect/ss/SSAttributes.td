@@ -40,6 +40,17 @@ def SS_PolicyKindEnum : SS_Enum<"PolicyKind", "rule of truncation", [
   I32EnumAttrCase<"budget", 3>
 ]>;
 
+// Where a layer does not name one, its type's row in SSLayerTypes.cpp does.
+def SS_CoreKindEnum : SS_Enum<"CoreKind", "decomposition of a compaction's core", [
+  I32EnumAttrCase<"svd", 0>,
+  I32EnumAttrCase<"qr", 1>
+]>;
+
+def SS_SideEnum : SS_Enum<"Side", "side of a component, u v^T", [
+  I32EnumAttrCase<"left", 0>,
+  I32EnumAttrCase<"right", 1>
+]>;
+
 def SS_GateKindEnum : SS_Enum<"GateKind", "form of a layer's log-decay", [
   I32EnumAttrCase<"softplus", 0>,
   I32EnumAttrCase<"softplus_channel", 1>,

@@ -126,6 +126,31 @@ def SS_RotateOp : SS_StateOp<"rotate", [], [AllTypesMatch<["basis", "result"]>]>
   }];
 }
 
+def SS_OrthogonalizeSideOp : SS_StateOp<"orthogonalize_side", [], [AllTypesMatch<["block", "result"]>]> {
+  let summary = "the same matrix with one side orthonormal";
+  let description = [{
+    The matrix of the block, `sum_i s_i u_i v_i^T`, in other components: those of
+    `side` are orthonormal, an orthogonalisation of the block's rows there with
+    the largest first. The other side's rows follow from that, are of unit
+    length, and what their length was is the weight. Rows are zero where the
+    block has a lower rank. Dropping components then costs at most the sum of
+    their weights. The components are not sorted.
+
+    First `right` and then `left` of a block reveals its rank almost as
+    `ss.core_svd` does.
+
+    Example:
+
+    ```mlir
+    %right = ss.orthogonalize_side %block side right : !ss.factors<heads = 2, rows = 16, dv = 128, dk = 128>
+    ```
+  }];
+  let arguments = (ins SS_FactorsType:$block, SS_SideEnum:$side);
+  let results = (outs SS_FactorsType:$result);
+  let assemblyFormat = "$block `side` custom<Side>($side) attr-dict `:` qualified(type($block))";
+  let hasVerifier = 0; // the types say all
+}
+
 def SS_MergeOp : SS_StateOp<"merge", ["writesRows"], [AllTypesMatch<["frozen", "result"]>]> {
   let summary = "puts components back into a state";
   let description = [{

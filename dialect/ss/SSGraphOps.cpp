@@ -43,6 +43,21 @@ static void printStorage(OpAsmPrinter &printer, LayerOp, StorageAttr attr) {
   printer << stringifyEnum(attr.getValue());
 }
 
+static ParseResult parseCoreKind(OpAsmParser &parser, CoreKindAttr &attr) {
+  return parseEnumWord<CoreKindAttr, CoreKind>(parser, "core", attr);
+}
+static void printCoreKind(OpAsmPrinter &printer, LayerOp, CoreKindAttr attr) {
+  printer << stringifyEnum(attr.getValue());
+}
+
+static ParseResult parseSide(OpAsmParser &parser, SideAttr &attr) {
+  return parseEnumWord<SideAttr, Side>(parser, "side", attr);
+}
+static void printSide(OpAsmPrinter &printer, OrthogonalizeSideOp,
+                      SideAttr attr) {
+  printer << stringifyEnum(attr.getValue());
+}
+
 static ParseResult parseForm(OpAsmParser &parser, FormAttr &attr) {
   return parseEnumWord<FormAttr, Form>(parser, "form", attr);
 }

@@ -52,6 +52,13 @@ def SS_LayerOp : SS_Op<"layer", [Symbol, HasParent<"ModelOp">]> {
     with a beta). `draft` are buffer rows for speculative tokens (default 0).
     `kernels`, written by `ss-specialize`, names the functions of the layer.
 
+    `core` (optional) is how a compaction decomposes: `svd` leaves components
+    that are orthonormal on both sides and sorted by weight, `qr` is a pivoted
+    orthogonalisation without a singular value decomposition: left sides are
+    orthonormal, right sides of unit length, which keeps a few components more
+    at the same error and costs a part of the time. Where it is absent the layer
+    type's default holds.
+
     The policy `fixed, R` has no frozen part: `active` and `buffer` are R.
     The block of a compaction, `active + buffer + draft` rows, has at most 64.
 
@@ -60,7 +67,7 @@ def SS_LayerOp : SS_Op<"layer", [Symbol, HasParent<"ModelOp">]> {
     ```mlir
     ss.layer @layer0 type gdn index 0 heads 2 key_heads 2 dv 128 dk 128
         gate #ss.gate<softplus> norm #ss.norm<max, 1.0e-12> query_scale 0.088
-        policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage f32 form factored
+        policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 core qr storage f32 form factored
         {beta_scale = 2.0 : f64, draft = 4}
     ```
   }];
@@ -70,6 +77,7 @@ def SS_LayerOp : SS_Op<"layer", [Symbol, HasParent<"ModelOp">]> {
     SS_IntAttr:$heads, SS_IntAttr:$key_heads, SS_IntAttr:$dv, SS_IntAttr:$dk,
     SS_GateAttr:$gate, SS_NormAttr:$norm, F64Attr:$query_scale,
     SS_PolicyAttr:$policy, SS_IntAttr:$active, SS_IntAttr:$buffer,
+    OptionalAttr<SS_CoreKindEnum>:$core,
     SS_StorageEnum:$storage, SS_FormEnum:$form,
     DefaultValuedAttr<F64Attr, "1.0">:$beta_scale,
     DefaultValuedAttr<SS_IntAttr, "0">:$draft,
@@ -80,12 +88,14 @@ def SS_LayerOp : SS_Op<"layer", [Symbol, HasParent<"ModelOp">]> {
     `key_heads` $key_heads `dv` $dv `dk` $dk `gate` qualified($gate)
     `norm` qualified($norm) `query_scale` $query_scale
     `policy` qualified($policy) `active` $active `buffer` $buffer
-    `storage` custom<Storage>($storage) `form` custom<Form>($form) attr-dict
+    (`core` custom<CoreKind>($core)^)? `storage` custom<Storage>($storage) `form` custom<Form>($form) attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     const LayerTypeInfo &getInfo() { return getLayerTypeInfo(getType()); }
     bool isFactored() { return getForm() == Form::factored; }
+    /// The layer's own decomposition, or its type's.
+    CoreKind getCoreKind() { return getCore().value_or(getInfo().defaultCore); }
     /// Upper bound of the rows stored per state: min(dv, dk) + active + buffer
     /// + draft, or 2 R of a fixed rank; 0 if dense.
     int64_t getRankBound();

@@ -17,6 +17,7 @@ struct LayerTypeInfo {
   /// it is the time step softplus(gate + dt_bias).
   bool hasBeta;
   GateKind defaultGate;
+  CoreKind defaultCore;
 };
 
 const LayerTypeInfo &getLayerTypeInfo(LayerType type);

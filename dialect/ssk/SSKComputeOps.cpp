@@ -230,8 +230,10 @@ LogicalResult MatmulOp::verify() {
            << lhs << (ta ? " transposed" : "") << " by " << rhs
            << (tb ? " transposed" : "") << " into " << output
            << ", expected shapes m x k, k x n and m x n";
-  if (getOutput() == getLhs() || getOutput() == getRhs())
-    return emitOpError("writes to one of its factors, expected other scratch");
+  bool intoLhs = getOutput() == getLhs(), intoRhs = getOutput() == getRhs();
+  if ((intoLhs && intoRhs) || (intoLhs && ta) || (intoRhs && tb))
+    return emitOpError("writes to a factor that is transposed or is both "
+                       "factors, expected other scratch");
   return success();
 }
 

@@ -156,11 +156,14 @@ def SSK_MatmulOp : SSK_Op<"matmul"> {
   let description = [{
     `c = op(a) op(b)` on scratch of f32 or f64, mixed as needed. Products and
     sums are in f64, fused, with ascending k, and are rounded once to the type
-    of c. `c` is neither `a` nor `b`.
+    of c. `c` may be one of the factors, where that is not transposed and the
+    other one is square: the product then takes its place.
 
     ```mlir
     ssk.matmul %a, %a into %gram {transpose_b}
         : !ssk.shared<16x128xf32>, !ssk.shared<16x128xf32>, !ssk.shared<16x16xf64>
+    ssk.matmul %t, %a into %a
+        : !ssk.shared<16x16xf64>, !ssk.shared<16x128xf32>, !ssk.shared<16x128xf32>
     ```
   }];
   let arguments = (ins Arg<SSK_SharedType, "", [MemRead]>:$lhs,

@@ -1,4 +1,4 @@
-//===- CompactLowering.h - local SVD of one state ---------------*- C++ -*-===//
+//===- CompactLowering.h - compaction of one state --------------*- C++ -*-===//
 //
 // Part of the SinkState project.
 //
@@ -7,6 +7,7 @@
 #define SINKSTATE_PASSES_SSTOSSK_COMPACTLOWERING_H
 
 #include "Lowerings.h"
+#include <optional>
 
 namespace sinkstate {
 
@@ -17,16 +18,34 @@ namespace sinkstate {
 /// `left` [m, dv] and `right` [m, dk]; absent ones are zero rows. Both sides are
 /// orthogonalised through float64 Gram matrices: `Q = T A` with `R = T G`. The
 /// matrices T stay apart and are multiplied into the rotation, so that the rows
-/// are formed once, `U' = (X^T T) A`. Where a Gram matrix is too ill-conditioned
-/// for that, Q is formed and orthogonalised a second time.
+/// are formed once, in place, `U' = (X^T T) A`. Where a Gram matrix is too
+/// ill-conditioned for that, Q is formed and orthogonalised a second time.
+///
+/// With `core = svd` (CoreLowering.cpp) both sides are orthogonalised by
+/// themselves and what is between them is decomposed. With `core = qr`
+/// (SideLowering.cpp) the second side is orthogonalised after the first one's
+/// factor R has been multiplied into it, `H = (R A)^T Q = (Q_2^T R_2) Q`.
 class CompactLowering {
 public:
   CompactLowering(ss::FusedOp fused, StateTables &tables)
-      : fused(fused), t(tables), k(tables.k), m(tables.shape.block()) {}
+      : fused(fused), t(tables), k(tables.k), m(tables.shape.block()) {
+    left.name = "left";
+    left.columns = tables.shape.dv;
+    right.name = "right";
+    right.columns = tables.shape.dk;
+  }
   mlir::LogicalResult run();
 
 private:
   using Values = KernelBuilder::Values;
+
+  /// One side of the block and what is known of it.
+  struct BlockSide {
+    llvm::StringRef name;
+    int64_t columns;
+    mlir::Value rows; ///< [m, columns] f32, rotated in place
+    mlir::Value t, r; ///< [m, m] f64: `t rows` is orthonormal; its factor
+  };
 
   // One per operation of the graph.
   void split();
@@ -35,7 +54,8 @@ private:
   void core();
   void coreSvd();
   void rotate();
-  void merge();
+  mlir::LogicalResult orthogonalizeSide(ss::OrthogonalizeSideOp op);
+  mlir::LogicalResult merge(ss::MergeOp op);
   mlir::LogicalResult truncate(ss::PolicyAttr policy);
 
   // Parts of them.
@@ -45,21 +65,42 @@ private:
   void gatherActive();
   void foldPair(mlir::Value j, mlir::Value row);
   void zeroBlockRow(mlir::Value row);
-  void orthogonalizeSide(mlir::Value side, int64_t columns, mlir::Value t,
-                         mlir::Value r);
-  void copyMatrix(mlir::Value from, mlir::Value to, int64_t rows,
-                  int64_t columns, mlir::Type element);
+  mlir::Value matrix(llvm::StringRef name) {
+    return k.name(name, k.shared({m, m}, k.f64()));
+  }
+  mlir::Type matrixRow() { return k.lanes({m}, k.f64()); }
+  /// Multiplies row i of a matrix, spread over the lanes, with `factor`.
+  void scaleRow(mlir::Value matrix, mlir::Value i, mlir::Value factor);
+  /// T and R of a Gram matrix, which R replaces; true where rows are so nearly
+  /// dependent that `T A` has to be orthogonalised once more.
+  mlir::Value callOrthogonalize(mlir::Value gram, mlir::Value factor);
+  void orthogonalizeAlone(BlockSide &side, mlir::Value scratch);
+  /// Puts Q = T A in the place of A and makes T and R those of Q; R of A is
+  /// the product of both.
+  void orthogonalizeAgain(BlockSide &side, mlir::Value r, mlir::Value scratch);
+  void orthogonalizeFirst(BlockSide &side);
+  void orthogonalizeSecond(BlockSide &side, BlockSide &first);
+  void foldWeights(BlockSide &side);
+  mlir::Value largestComponent(mlir::Value gram);
+  void measureLengths(mlir::Value r);
+  mlir::Value isUncertain(mlir::Value largest);
+  void normaliseRows(mlir::Value r);
   mlir::Value largestWeight();
   mlir::Value threshold(ss::PolicyAttr policy, mlir::Value largest);
   mlir::Value energyThreshold(mlir::Value lowest);
-  /// Marks what max_rank has no room for: weight -1.
-  void limitRank(mlir::Value threshold);
+  /// Drops what max_rank has no room for; returns the number of new components
+  /// to keep, `kept` where there is room for all.
+  mlir::Value limitRank(ss::PolicyAttr policy, mlir::Value threshold,
+                        mlir::Value kept);
   void dropBeyond(mlir::Value most);
-  /// Ranks all weights, old and new; returns the ranking and its length.
-  std::pair<mlir::Value, mlir::Value> rankWeights();
+  /// Ranks all weights, old and new; returns how many there are.
+  mlir::Value rankWeights();
   /// Weight of rank i, at least 0.
   mlir::Value rankedWeight(mlir::Value i);
+  /// The number of new components to keep: the first ones, or where they are
+  /// not sorted those that `newOrder` lists.
   mlir::Value keptNew(ss::PolicyAttr policy, mlir::Value threshold);
+  mlir::Value listKept(ss::PolicyAttr policy, mlir::Value threshold);
   void placeRows(mlir::Value threshold, mlir::Value kept);
   /// Calls `body` for every chunk of [0, count) of a list of at most `bound`
   /// weights with the tile type of a chunk, its first index and its length.
@@ -79,10 +120,17 @@ private:
   mlir::Value logDecay;               ///< of the whole buffer
   mlir::Value weights;                ///< [rank bound] f32, active ones -1 later
   mlir::Value order;                  ///< [active] i32: rows of the active ones
-  mlir::Value left, right, blockWeights;
-  mlir::Value tLeft, tRight, rLeft, rRight, gram, work, coreMatrix;
-  mlir::Value xt, sigma, yt;
-  mlir::Value newLeft, newRight, newWeights;
+  BlockSide left, right;
+  mlir::Value blockWeights;
+  std::optional<ss::Side> firstSide; ///< that has been orthogonalised
+  bool hasBothSides = false;
+  mlir::Value magnitudes;            ///< [m] f64: squares of the components' sizes
+  mlir::Value noise;                 ///< weights below are rounding, or null
+  mlir::Value pivots;                ///< [m] f64: the diagonal of R
+  mlir::Value yt;                    ///< right singular vectors
+  mlir::Value sigma;                 ///< [m] f64
+  mlir::Value newWeights;            ///< [m] f32
+  mlir::Value newOrder; ///< new components that stay; null if they are sorted
   mlir::Value allWeights, ranking;    ///< only where weights are ranked
   mlir::Value status; ///< [1] i32 in scratch: bits of the routines so far
 };

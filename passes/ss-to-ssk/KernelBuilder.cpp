@@ -56,6 +56,10 @@ Value KernelBuilder::real(double value) {
   return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(value));
 }
 
+Value KernelBuilder::wide(double value) {
+  return arith::ConstantOp::create(b, loc, b.getF64FloatAttr(value));
+}
+
 Value KernelBuilder::integer(int32_t value) {
   return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value));
 }

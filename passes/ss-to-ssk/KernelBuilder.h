@@ -49,7 +49,8 @@ public:
 
   // Scalars.
   mlir::Value index(int64_t value);
-  mlir::Value real(double value);
+  mlir::Value real(double value); ///< f32
+  mlir::Value wide(double value); ///< f64
   mlir::Value integer(int32_t value);
   mlir::Value toIndex(mlir::Value i);
   mlir::Value toI32(mlir::Value i);

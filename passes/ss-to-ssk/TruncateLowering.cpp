@@ -22,13 +22,17 @@ static Value isKept(KernelBuilder &k, Value weight, Value threshold) {
   return k.both(k.atLeast(weight, threshold), k.less(k.real(0), weight));
 }
 
-void CompactLowering::merge() {
+LogicalResult CompactLowering::merge(ss::MergeOp op) {
+  if (firstSide && !hasBothSides)
+    return op.emitOpError("takes a block with one orthonormal side, expected "
+                          "ss.orthogonalize_side of the other one before");
   k.note("the active rows are free for new ones: weight -1");
   k.loop(k.index(0), k.index(t.shape.active), 1, [&](Value i) {
     Value source = k.name("source", k.toIndex(k.read(order, i)));
     k.branch(k.atLeast(source, k.index(0)),
              [&] { k.write(k.real(-1), weights, source); });
   });
+  return success();
 }
 
 LogicalResult CompactLowering::truncate(ss::PolicyAttr policy) {
@@ -39,9 +43,10 @@ LogicalResult CompactLowering::truncate(ss::PolicyAttr policy) {
       broken, [&] { poison(); },
       [&] {
         Value limit = k.name("threshold", threshold(policy, largestWeight()));
+        Value kept = keptNew(policy, limit);
         if (!policy.isFixed()) // R rows always fit
-          limitRank(limit);
-        placeRows(limit, keptNew(policy, limit));
+          kept = limitRank(policy, limit, kept);
+        placeRows(limit, kept);
       });
   Value before = k.read(t.arguments["status"], t.state);
   k.write(k.bitOr(before, k.read(status, k.index(0))), t.arguments["status"],
@@ -66,7 +71,9 @@ Value CompactLowering::largestWeight() {
   k.note("truncate: drop what is small against the largest weight");
   int64_t chunk = std::min<int64_t>(32, t.shape.rankBound);
   Type tile = k.lanes({chunk});
-  Value first = k.read(newWeights, k.index(0));
+  Value first = newOrder
+                    ? k.reduceMax(k.load(k.lanes({m}), newWeights, k.index(0)))
+                    : k.read(newWeights, k.index(0));
   Values largest = k.loop(
       k.index(0), t.rank, chunk, {first},
       [&](Value i, ValueRange carried) -> Values {
@@ -78,6 +85,8 @@ Value CompactLowering::largestWeight() {
 
 Value CompactLowering::threshold(ss::PolicyAttr policy, Value largest) {
   Value lowest = k.mul(largest, k.real(kZeroShare));
+  if (noise)
+    lowest = k.max(lowest, noise);
   switch (policy.getKind()) {
   case ss::PolicyKind::relative:
     return k.max(lowest, k.mul(largest, t.arguments["policy_value"]));
@@ -90,7 +99,7 @@ Value CompactLowering::threshold(ss::PolicyAttr policy, Value largest) {
   llvm_unreachable("every policy is handled");
 }
 
-std::pair<Value, Value> CompactLowering::rankWeights() {
+Value CompactLowering::rankWeights() {
   // All weights in one descending list: old ones, then the new ones.
   int64_t bound = t.shape.rankBound + m;
   if (!allWeights) {
@@ -107,7 +116,7 @@ std::pair<Value, Value> CompactLowering::rankWeights() {
   copy(newWeights, m, k.index(m), t.rank);
   Value count = k.name("total", k.add(t.rank, k.index(m)));
   k.topK(allWeights, count, ranking);
-  return {ranking, count};
+  return count;
 }
 
 Value CompactLowering::rankedWeight(Value i) {
@@ -115,7 +124,7 @@ Value CompactLowering::rankedWeight(Value i) {
 }
 
 Value CompactLowering::energyThreshold(Value lowest) {
-  auto [order, count] = rankWeights();
+  Value count = rankWeights();
   Values total = k.loop(k.index(0), count, 1, {k.real(0)},
                         [&](Value i, ValueRange sum) -> Values {
                           Value w = rankedWeight(i);
@@ -135,7 +144,7 @@ Value CompactLowering::energyThreshold(Value lowest) {
 
 void CompactLowering::dropBeyond(Value most) {
   // By place and not by weight, as equal weights would all stay.
-  Value count = rankWeights().second;
+  Value count = rankWeights();
   k.loop(most, count, 1, [&](Value i) {
     Value id = k.toIndex(k.read(ranking, i));
     k.branch(
@@ -144,41 +153,71 @@ void CompactLowering::dropBeyond(Value most) {
   });
 }
 
-void CompactLowering::limitRank(Value limit) {
+/// One more where `weight` is kept.
+static Value countIfKept(KernelBuilder &k, Value weight, Value limit,
+                         Value count) {
+  return k.add(count, k.select(isKept(k, weight, limit), k.index(1),
+                               k.index(0)));
+}
+
+Value CompactLowering::limitRank(ss::PolicyAttr policy, Value limit,
+                                 Value kept) {
   k.note("no more than max_rank components, nor than the block has room for");
   Value room = k.name(
       "room", k.toIndex(k.read(t.arguments["row_capacity"], t.state)));
   Value largest = k.toIndex(t.arguments["max_rank"]);
-  Value most =
-      k.name("most", k.select(k.less(room, largest), room, largest));
-  auto countKept = [&](Value list, Value size, Value sum) {
-    return k.loop(k.index(0), size, 1, {sum},
-                  [&](Value i, ValueRange carried) -> Values {
-                    Value keep = isKept(k, k.read(list, i), limit);
-                    return {k.add(carried[0], k.select(keep, k.index(1),
-                                                       k.index(0)))};
-                  })[0];
+  Value most = k.name("most", k.select(k.less(room, largest), room, largest));
+  auto keepMost = [&]() -> Values {
+    Values all = k.loop(
+        k.index(0), t.rank, 1, {kept},
+        [&](Value i, ValueRange count) -> Values {
+          return {countIfKept(k, k.read(weights, i), limit, count[0])};
+        });
+    return k.choose(
+        k.less(most, all[0]),
+        [&] {
+          addStatus(k.integer(SS_STATUS_TIGHTENED));
+          dropBeyond(most);
+          return Values{keptNew(policy, limit)};
+        },
+        [&] { return Values{kept}; });
   };
   // Only a state that may not fit pays for the count.
-  k.branch(k.less(most, k.add(t.rank, k.index(m))), [&] {
-    Value kept = k.name("kept", countKept(newWeights, k.index(m),
-                                          countKept(weights, t.rank,
-                                                    k.index(0))));
-    k.branch(k.less(most, kept), [&] {
-      addStatus(k.integer(SS_STATUS_TIGHTENED));
-      dropBeyond(most);
-    });
-  });
+  Values result = k.choose(k.less(most, k.add(t.rank, kept)), keepMost,
+                           [&] { return Values{kept}; });
+  return result[0];
 }
 
 Value CompactLowering::keptNew(ss::PolicyAttr policy, Value limit) {
-  int64_t most =
-      policy.getKind() == ss::PolicyKind::fixed ? t.shape.active : m;
+  if (newOrder)
+    return listKept(policy, limit);
+  int64_t most = policy.isFixed() ? t.shape.active : m;
+  Values kept = k.loop(k.index(0), k.index(most), 1, {k.index(0)},
+                       [&](Value i, ValueRange count) -> Values {
+                         return {countIfKept(k, k.read(newWeights, i), limit,
+                                             count[0])};
+                       });
+  return k.name("kept_new", kept[0]);
+}
+
+Value CompactLowering::listKept(ss::PolicyAttr policy, Value limit) {
+  if (policy.isFixed()) {
+    // The largest R, of which those below the threshold come last.
+    k.topK(newWeights, k.index(m), newOrder);
+    Values kept = k.loop(
+        k.index(0), k.index(t.shape.active), 1, {k.index(0)},
+        [&](Value i, ValueRange count) -> Values {
+          Value source = k.toIndex(k.read(newOrder, i));
+          return {countIfKept(k, k.read(newWeights, source), limit, count[0])};
+        });
+    return k.name("kept_new", kept[0]);
+  }
   Values kept = k.loop(
-      k.index(0), k.index(most), 1, {k.index(0)},
-      [&](Value i, ValueRange carried) -> Values {
-        Value keep = isKept(k, k.read(newWeights, i), limit);
-        return {k.add(carried[0], k.select(keep, k.index(1), k.index(0)))};
+      k.index(0), k.index(m), 1, {k.index(0)},
+      [&](Value i, ValueRange count) -> Values {
+        // A dropped one's place is taken by the next.
+        k.write(k.toI32(i), newOrder, count[0]);
+        return {countIfKept(k, k.read(newWeights, i), limit, count[0])};
       });
   return k.name("kept_new", kept[0]);
 }
@@ -186,8 +225,10 @@ Value CompactLowering::keptNew(ss::PolicyAttr policy, Value limit) {
 void CompactLowering::writeNewRow(Value from, Value to) {
   const LayerShape &s = t.shape;
   Value zero = k.index(0);
-  Value v = k.load(k.lanes({s.dk}), newRight, {from, zero});
-  Value u = k.load(k.lanes({s.dv}), newLeft, {from, zero});
+  if (newOrder)
+    from = k.name("source", k.toIndex(k.read(newOrder, from)));
+  Value v = k.load(k.lanes({s.dk}), right.rows, {from, zero});
+  Value u = k.load(k.lanes({s.dv}), left.rows, {from, zero});
   k.store(v, t.arguments["rows"], t.row(to, 0));
   k.store(u, t.arguments["rows"], t.row(to, s.dk));
   k.write(k.read(newWeights, from), weights, to);

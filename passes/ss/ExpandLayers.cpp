@@ -28,6 +28,8 @@ public:
   func::FuncOp densify();
 
 private:
+  Value rotateBySvd(Value block);
+  Value rotateByQr(Value block);
   func::FuncOp start(StringRef role, ArrayRef<Type> inputs,
                      ArrayRef<Type> results);
   RankedTensorType tensor(ArrayRef<int64_t> shape) {
@@ -96,27 +98,40 @@ func::FuncOp LayerExpander::decode() {
 func::FuncOp LayerExpander::compact() {
   OpBuilder::InsertionGuard guard(builder);
   func::FuncOp function = start("compact", {state}, {state});
-  int64_t rows = state.getBlockRows();
-  FactorsType block = factors(rows);
-  Type f64 = builder.getF64Type();
-  auto square = RankedTensorType::get({heads, rows, rows}, f64);
-  auto vector = RankedTensorType::get({heads, rows}, f64);
-
+  FactorsType block = factors(state.getBlockRows());
   auto split = SplitOp::create(builder, loc, factors(state.getActive()), state,
                                function.getArgument(0));
   auto concat = ConcatOp::create(builder, loc, block, split.getActive(),
                                  split.getFrozen());
-  auto bases = OrthogonalizeOp::create(builder, loc, block, square, square,
-                                       concat.getBlock());
-  auto core = CoreOp::create(builder, loc, bases.getLeft(), concat.getBlock(),
-                             bases.getRight());
-  auto svd = CoreSvdOp::create(builder, loc, square, vector, square, core);
-  Value rotated = RotateOp::create(builder, loc, bases.getBasis(), svd.getX(),
-                                   svd.getSigma(), svd.getY());
+  Value rotated = layer.getCoreKind() == CoreKind::svd
+                      ? rotateBySvd(concat.getBlock())
+                      : rotateByQr(concat.getBlock());
   Value merged = MergeOp::create(builder, loc, rotated, split.getFrozen());
   Value kept = TruncateOp::create(builder, loc, merged, layer.getPolicy());
   func::ReturnOp::create(builder, loc, kept);
   return function;
+}
+
+/// The singular components of a block.
+Value LayerExpander::rotateBySvd(Value block) {
+  int64_t rows = state.getBlockRows();
+  Type f64 = builder.getF64Type();
+  auto square = RankedTensorType::get({heads, rows, rows}, f64);
+  auto vector = RankedTensorType::get({heads, rows}, f64);
+  auto bases = OrthogonalizeOp::create(builder, loc, block.getType(), square,
+                                       square, block);
+  auto core = CoreOp::create(builder, loc, bases.getLeft(), block,
+                             bases.getRight());
+  auto svd = CoreSvdOp::create(builder, loc, square, vector, square, core);
+  return RotateOp::create(builder, loc, bases.getBasis(), svd.getX(),
+                          svd.getSigma(), svd.getY());
+}
+
+/// Components of a block whose left sides are orthonormal.
+Value LayerExpander::rotateByQr(Value block) {
+  Value right =
+      OrthogonalizeSideOp::create(builder, loc, block, Side::right);
+  return OrthogonalizeSideOp::create(builder, loc, right, Side::left);
 }
 
 func::FuncOp LayerExpander::densify() {

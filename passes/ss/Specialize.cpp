@@ -53,6 +53,8 @@ static std::string getNameStem(LayerOp layer, StringRef role) {
     stem += llvm::formatv("_a{0}_b{1}", layer.getActive(), layer.getBuffer());
   if (layer.isFactored() && layer.getDraft() > 0)
     stem += llvm::formatv("_d{0}", layer.getDraft());
+  if (role == "compact")
+    stem += "_" + stringifyEnum(layer.getCoreKind()).str();
   return stem + "_" + stringifyEnum(layer.getStorage()).str();
 }
 

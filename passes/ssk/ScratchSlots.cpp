@@ -43,6 +43,7 @@ namespace {
 /// From the first to the last operation that needs a scratch, by number.
 struct LiveRange {
   AllocOp alloc;
+  size_t place; ///< among the kernel's scratch
   int64_t first = INT64_MAX, last = -1;
 };
 
@@ -78,7 +79,7 @@ static SmallVector<LiveRange> getLiveRanges(KernelOp kernel) {
   numberOperations(kernel.getBody().front(), 0, extents);
   SmallVector<LiveRange> ranges;
   for (AllocOp alloc : kernel.getBody().getOps<AllocOp>()) {
-    LiveRange range{alloc};
+    LiveRange range{alloc, ranges.size()};
     for (Operation *user : alloc->getUsers()) {
       Extent extent = extents.lookup(getOutermostLoop(user));
       range.first = std::min(range.first, extent.begin);
@@ -111,7 +112,9 @@ static unsigned chooseSlot(SmallVector<OpenSlot> &slots, const LiveRange &range,
 
 void sinkstate::ssk::assignScratchSlots(KernelOp kernel) {
   SmallVector<LiveRange> ranges = getLiveRanges(kernel);
-  llvm::stable_sort(ranges, [](const LiveRange &a, const LiveRange &b) { return a.first < b.first; });
+  llvm::sort(ranges, [](const LiveRange &a, const LiveRange &b) {
+    return std::pair(a.first, a.place) < std::pair(b.first, b.place);
+  });
   SmallVector<OpenSlot> slots;
   for (LiveRange &range : ranges) {
     int64_t bytes = getBytes(range.alloc);

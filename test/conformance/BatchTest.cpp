@@ -166,7 +166,7 @@ TEST_P(Batch, UnevenRanksStayApart) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Conformance, Batch,
-                         onEveryBackEnd({"hybrid", "hybrid_relative"}),
+                         onEveryBackEnd(withBothCores({"hybrid", "hybrid_relative"})),
                          caseName);
 
 class Slots : public ConformanceTest {};
@@ -227,7 +227,7 @@ TEST_P(Slots, ResetForgetsEverything) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Conformance, Slots,
-                         onEveryBackEnd({"hybrid", "hybrid_relative"}),
+                         onEveryBackEnd(withBothCores({"hybrid", "hybrid_relative"})),
                          caseName);
 
 class Schedule : public ConformanceTest {};
@@ -254,7 +254,7 @@ TEST_P(Schedule, StaggersLayers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Conformance, Schedule,
-                         onEveryBackEnd({"hybrid", "hybrid_relative"}),
+                         onEveryBackEnd(withBothCores({"hybrid", "hybrid_relative"})),
                          caseName);
 
 } // namespace

@@ -76,11 +76,16 @@ private:
 };
 
 const std::vector<std::string> kExactGraphs = {
-    "gdn_64x128", "gdn_100x60",   "mamba2_80x128", "mamba2_a16_b16",
+    "gdn_64x128", "gdn_128x128",  "gdn_100x60",    "mamba2_80x128",
+    "mamba2_a16_b16",
     "kda_64x128", "kda_a4_b12",   "gdn_a1_b2",     "gdn_draft",
     "gdn_a4_b4",  "mamba2_60x100"};
 
 class Compaction : public ConformanceTest {};
+
+numerics::Core coreOf(const LayerSpec &layer) {
+  return layer.core == "qr" ? numerics::Core::qr : numerics::Core::svd;
+}
 
 double halving(int64_t i) { return std::ldexp(3.0, int(-i)); }
 double slowly(int64_t i) { return 2 * std::pow(0.9, double(i)); }
@@ -153,7 +158,7 @@ TEST_P(Compaction, TouchesNoOtherState) {
   EXPECT_EQ(test.memory.bytes(), before.bytes());
 }
 
-INSTANTIATE_TEST_SUITE_P(Conformance, Compaction, onEveryBackEnd(kExactGraphs),
+INSTANTIATE_TEST_SUITE_P(Conformance, Compaction, onEveryBackEnd(withBothCores(kExactGraphs)),
                          caseName);
 
 //===----------------------------------------------------------------------===//
@@ -193,7 +198,8 @@ TEST_P(Truncation, KeepsWhatThePolicySays) {
     filler.setRandomPairs(layer.buffer, 0.7);
     const std::vector<double> before = test.memory.matrix(test.state);
     numerics::FactoredState exact = factoredOf(test.memory, test.state);
-    const numerics::Compaction expected = exact.compact(policyOf(layer));
+    const numerics::Compaction expected =
+        exact.compact(policyOf(layer), coreOf(layer));
     test.compact(float(layer.policyValue), maxRankOf(layer));
 
     const std::vector<float> weights = sortedWeights(test.memory, test.state);
@@ -211,10 +217,10 @@ TEST_P(Truncation, KeepsWhatThePolicySays) {
 
 INSTANTIATE_TEST_SUITE_P(
     Conformance, Truncation,
-    onEveryBackEnd({"gdn_relative", "mamba2_relative", "kda_relative",
-                    "gdn_fixed", "mamba2_fixed", "kda_fixed", "gdn_energy",
-                    "mamba2_energy", "kda_energy", "gdn_budget",
-                    "mamba2_budget"}),
+    onEveryBackEnd(withBothCores(
+        {"gdn_relative", "mamba2_relative", "kda_relative", "gdn_fixed",
+         "mamba2_fixed", "kda_fixed", "gdn_energy", "mamba2_energy",
+         "kda_energy", "gdn_budget", "mamba2_budget"})),
     caseName);
 
 class MaxRank : public ConformanceTest {};
@@ -229,7 +235,8 @@ TEST_P(MaxRank, DropsTheSmallestAndSaysSo) {
     const std::vector<double> before = test.memory.matrix(test.state);
     numerics::FactoredState exact = factoredOf(test.memory, test.state);
     const numerics::Compaction expected =
-        exact.compact({numerics::Policy::fixed, double(maxRank)});
+        exact.compact({numerics::Policy::fixed, double(maxRank)},
+                      coreOf(test.layer));
     test.compact(0, maxRank);
     const bool drops = expected.droppedWeights.size() > 0;
     EXPECT_EQ(test.rank(), exact.rank());
@@ -296,7 +303,7 @@ TEST_P(MaxRank, ThatIsNotReachedSaysNothing) {
   EXPECT_EQ(test.status(), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Conformance, MaxRank, onEveryBackEnd(kExactGraphs),
+INSTANTIATE_TEST_SUITE_P(Conformance, MaxRank, onEveryBackEnd(withBothCores(kExactGraphs)),
                          caseName);
 
 //===----------------------------------------------------------------------===//

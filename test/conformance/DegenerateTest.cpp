@@ -372,9 +372,10 @@ TEST_P(Degenerate, SplitsOfALaunchGiveTheSameBits) {
 
 INSTANTIATE_TEST_SUITE_P(
     Conformance, Degenerate,
-    onEveryBackEnd({"gdn_64x128", "gdn_100x60", "mamba2_80x128",
-                    "mamba2_a16_b16", "kda_64x128", "kda_bounded_60x100",
-                    "kda_a4_b12", "gdn_a4_b4", "gdn_draft", "mamba2_60x100"}),
+    onEveryBackEnd(withBothCores(
+        {"gdn_64x128", "gdn_128x128", "gdn_100x60", "mamba2_80x128",
+         "mamba2_a16_b16", "kda_64x128", "kda_bounded_60x100", "kda_a4_b12",
+         "gdn_a4_b4", "gdn_draft", "mamba2_60x100"})),
     caseName);
 
 } // namespace

@@ -33,7 +33,9 @@ numerics::Policy FactoredOracle::policy() const {
 }
 
 void FactoredOracle::compact(Head &head) const {
-  head.bound += head.factored.compact(policy()).bound();
+  const auto core =
+      layer.core == "qr" ? numerics::Core::qr : numerics::Core::svd;
+  head.bound += head.factored.compact(policy(), core).bound();
   ++head.compactions;
   const bool due = consolidateEvery > 0 && layer.policyKind != "fixed" &&
                    head.compactions % consolidateEvery == 0;

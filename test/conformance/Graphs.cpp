@@ -67,12 +67,19 @@ Graph makeGraph(std::string name, std::vector<LayerSpec> layers) {
   return {std::move(name), std::move(layers)};
 }
 
+Graph withCore(Graph graph, const char *core) {
+  graph.name += std::string("_") + core;
+  for (LayerSpec &layer : graph.layers)
+    layer.core = core;
+  return graph;
+}
+
 std::vector<Graph> makeGraphs() {
   const LayerSpec gdn = gdnLayer(4, 2, 64, 128);
   const LayerSpec mamba2 = mamba2Layer(8, 2, 80, 128);
   const LayerSpec kda = kdaLayer(2, 2, 64, 128);
   const LayerSpec smallMamba2 = mamba2Layer(4, 1, 32, 48);
-  return {
+  std::vector<Graph> graphs = {
       // Exact (relative, 0), by type and size.
       makeGraph("gdn_64x128", {gdn}),
       makeGraph("gdn_128x128", {gdnLayer(2, 1, 128, 128)}),
@@ -119,6 +126,11 @@ std::vector<Graph> makeGraphs() {
       makeGraph("dense", {denseForm(mamba2), denseForm(gdn), denseForm(kda),
                           denseForm(bounded(kdaLayer(2, 1, 60, 100)))}),
   };
+  // Every graph that compacts, by the other decomposition too.
+  for (size_t i = 0, count = graphs.size(); i < count; ++i)
+    if (graphs[i].name != "dense" && graphs[i].name != "worked_example")
+      graphs.push_back(withCore(graphs[i], "qr"));
+  return graphs;
 }
 
 /// A number as MLIR reads it: with a point.
@@ -173,7 +185,8 @@ std::string layerText(const LayerSpec &layer) {
                      " query_scale " + number(layer.queryScale) +
                      "\n      policy #ss.policy" + policyText(layer) +
                      size("active", layer.active) +
-                     size("buffer", layer.buffer) + " storage f32 form " +
+                     size("buffer", layer.buffer) + " core " + layer.core +
+                     " storage f32 form " +
                      (layer.denseForm ? "dense" : "factored");
   std::string attributes;
   if (layer.betaScale != 1)
@@ -199,6 +212,13 @@ const Graph &graphNamed(const std::string &name) {
       return graph;
   throw std::runtime_error("the conformance suite has no graph '" + name +
                            "', expected a name of Graphs.cpp");
+}
+
+std::vector<std::string> withBothCores(const std::vector<std::string> &names) {
+  std::vector<std::string> both = names;
+  for (const std::string &name : names)
+    both.push_back(name + "_qr");
+  return both;
 }
 
 std::string graphText(const Graph &graph) {

@@ -24,6 +24,10 @@ const std::vector<Graph> &allGraphs();
 /// Throws where the table has no such graph.
 const Graph &graphNamed(const std::string &name);
 
+/// The graphs of these names and their twins with `core qr`, "<name>_qr"; the
+/// former have `core svd`.
+std::vector<std::string> withBothCores(const std::vector<std::string> &names);
+
 /// ss.model @<name> { ... } without a schedule.
 std::string graphText(const Graph &graph);
 

@@ -131,9 +131,11 @@ double orthogonality(LayerMemory &memory, int64_t state,
     if (isNew(i))
       rows.push_back(memory.row(state, i));
   double worst = 0;
-  auto deviation = [&](int64_t begin, int64_t size) {
+  auto deviation = [&](int64_t begin, int64_t size, bool lengthsOnly) {
     for (const float *a : rows)
       for (const float *b : rows) {
+        if (lengthsOnly && a != b)
+          continue;
         double product = a == b ? -1 : 0;
         for (int64_t c = begin; c < begin + size; ++c)
           product += double(a[c]) * b[c];
@@ -141,8 +143,8 @@ double orthogonality(LayerMemory &memory, int64_t state,
                                                     : std::abs(product));
       }
   };
-  deviation(0, layer.dk);
-  deviation(layer.dk, layer.dv);
+  deviation(0, layer.dk, layer.core == "qr");
+  deviation(layer.dk, layer.dv, false);
   return worst;
 }
 

@@ -53,7 +53,8 @@ double norm(const std::vector<double> &a);
 /// The weights of a state, descending.
 std::vector<float> sortedWeights(LayerMemory &memory, int64_t state);
 
-/// Largest |Q Q^T - I| over the rows that `isNew` admits, both sides.
+/// Largest |Q Q^T - I| over the rows that `isNew` admits, both sides. Where the
+/// layer's core is qr the right sides are of unit length and no more.
 double orthogonality(LayerMemory &memory, int64_t state,
                      const std::function<bool(int64_t)> &isNew);
 

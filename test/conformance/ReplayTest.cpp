@@ -90,7 +90,7 @@ TEST_P(Replay, SeesNewOwnersOfSlots) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Conformance, Replay,
-                         onEveryBackEnd({"hybrid", "hybrid_relative"}),
+                         onEveryBackEnd(withBothCores({"hybrid", "hybrid_relative"})),
                          caseName);
 
 } // namespace

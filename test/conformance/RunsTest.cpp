@@ -56,7 +56,7 @@ TEST_P(Runs, ThatForgetQuicklyStayExact) {
   expectExactRun(GetParam(), plainOptions(1), style);
 }
 
-INSTANTIATE_TEST_SUITE_P(Conformance, Runs, onEveryBackEnd(kExactGraphs),
+INSTANTIATE_TEST_SUITE_P(Conformance, Runs, onEveryBackEnd(withBothCores(kExactGraphs)),
                          caseName);
 
 class Consolidation : public ConformanceTest {};
@@ -74,7 +74,7 @@ TEST_P(Consolidation, MakesRoomAtTheBound) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Conformance, Consolidation,
-                         onEveryBackEnd(kExactGraphs), caseName);
+                         onEveryBackEnd(withBothCores(kExactGraphs)), caseName);
 
 class DenseFallback : public ConformanceTest {};
 
@@ -94,7 +94,7 @@ TEST_P(DenseFallback, TakesStatesOfFullRank) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Conformance, DenseFallback,
-                         onEveryBackEnd(kExactGraphs), caseName);
+                         onEveryBackEnd(withBothCores(kExactGraphs)), caseName);
 
 //===----------------------------------------------------------------------===//
 // Truncated runs
@@ -146,10 +146,10 @@ TEST_P(TruncatedRuns, StayWithinWhatWasDropped) {
 
 INSTANTIATE_TEST_SUITE_P(
     Conformance, TruncatedRuns,
-    onEveryBackEnd({"gdn_relative", "mamba2_relative", "kda_relative",
-                    "gdn_fixed", "mamba2_fixed", "kda_fixed", "gdn_energy",
-                    "mamba2_energy", "kda_energy", "gdn_budget",
-                    "mamba2_budget"}),
+    onEveryBackEnd(withBothCores(
+        {"gdn_relative", "mamba2_relative", "kda_relative", "gdn_fixed",
+         "mamba2_fixed", "kda_fixed", "gdn_energy", "mamba2_energy",
+         "kda_energy", "gdn_budget", "mamba2_budget"})),
     caseName);
 
 class ConsolidatedRuns : public ConformanceTest {};

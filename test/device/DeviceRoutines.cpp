@@ -61,7 +61,7 @@ public:
     return run(m, "core_svd", {&c, &xt, &sigma, &yt});
   }
 
-  std::vector<int32_t> orthogonalize(int m, std::vector<double> gram,
+  std::vector<int32_t> orthogonalize(int m, std::vector<double> &gram,
                                      std::vector<double> &t) override {
     t.assign(gram.size(), 0);
     return run(m, "orthogonalize", {&gram, &t});

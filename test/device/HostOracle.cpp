@@ -49,7 +49,7 @@ public:
     return status;
   }
 
-  std::vector<int32_t> orthogonalize(int m, std::vector<double> gram,
+  std::vector<int32_t> orthogonalize(int m, std::vector<double> &gram,
                                      std::vector<double> &t) override {
     t.assign(gram.size(), 0);
     std::vector<int32_t> status;

@@ -67,7 +67,8 @@ protected:
     all.insert(all.end(), matrix.data(), matrix.data() + matrix.size());
   }
 
-  /// T A of every A, with what the routine says of each.
+  /// T A of every A, with what the routine says of each; R must take the rows
+  /// back to A.
   std::vector<Matrix> orthogonalized(const std::vector<Matrix> &rows,
                                      std::vector<int32_t> &status) {
     std::vector<double> gram, t;
@@ -75,8 +76,15 @@ protected:
       add(gram, a * a.transpose());
     status = routines->orthogonalize(m(), gram, t);
     std::vector<Matrix> result;
-    for (size_t i = 0; i < rows.size(); ++i)
+    for (size_t i = 0; i < rows.size(); ++i) {
       result.push_back(part(t, int(i), m(), m()) * rows[i]);
+      const Matrix loss = rows[i] - part(gram, int(i), m(), m()).transpose() *
+                                        result.back();
+      // Written so that NaN fails.
+      for (int j = 0; j < m(); ++j)
+        EXPECT_LE(loss.row(j).norm(), 1e-6 * rows[i].row(j).norm())
+            << "row " << j << " of matrix " << i;
+    }
     return result;
   }
 

@@ -36,7 +36,7 @@ public:
                                        std::vector<double> &xt,
                                        std::vector<double> &sigma,
                                        std::vector<double> &yt) = 0;
-  virtual std::vector<int32_t> orthogonalize(int m, std::vector<double> gram,
+  virtual std::vector<int32_t> orthogonalize(int m, std::vector<double> &gram,
                                              std::vector<double> &t) = 0;
 
   /// Null where nothing can be compiled; `reason` then says why.

@@ -75,6 +75,8 @@ static void buildLayer(OpBuilder &builder, Location loc,
       f64(layer.queryScale),
       ss::PolicyAttr::get(context, options.policyKind, options.policyValue),
       i64(options.active), i64(options.buffer),
+      options.core ? ss::CoreKindAttr::get(context, *options.core)
+                   : ss::CoreKindAttr(),
       ss::StorageAttr::get(context, options.storage),
       ss::FormAttr::get(context, options.form), f64(layer.betaScale),
       i64(options.draft), /*kernels=*/DictionaryAttr(),

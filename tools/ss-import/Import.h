@@ -14,6 +14,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
+#include <optional>
 
 namespace sinkstate {
 
@@ -25,6 +26,7 @@ struct ImportOptions {
   int64_t active = 8;
   int64_t buffer = 8;
   int64_t draft = 0;
+  std::optional<ss::CoreKind> core; ///< not set: the layer types' defaults
   ss::Storage storage = ss::Storage::f32;
   ss::Form form = ss::Form::factored;
 };

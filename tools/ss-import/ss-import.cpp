@@ -53,6 +53,11 @@ static cl::opt<long>
 static cl::opt<long>
     draft("draft", cl::desc("Buffer rows for speculative tokens (default 0)"),
           cl::value_desc("count"), cl::init(0), cl::cat(category));
+static cl::opt<ss::CoreKind> core(
+    "core", cl::desc("How compactions decompose (default: by layer type)"),
+    cl::values(clEnumValN(ss::CoreKind::svd, "svd", "singular values"),
+               clEnumValN(ss::CoreKind::qr, "qr", "pivoted orthogonalisation")),
+    cl::cat(category));
 static cl::opt<ss::Storage> storage(
     "storage", cl::desc("Element type of stored rows"),
     cl::values(clEnumValN(ss::Storage::f32, "f32", "32 bits (default)"),
@@ -92,6 +97,8 @@ static llvm::Expected<ImportOptions> readOptions() {
   options.active = active;
   options.buffer = buffer;
   options.draft = draft;
+  if (core.getNumOccurrences())
+    options.core = core;
   options.storage = storage;
   options.form = form;
   if (options.policyKind != ss::PolicyKind::fixed)

@@ -118,7 +118,13 @@ sinkstate::ImportOptions importOptions(const RunOptions &options,
   case ss_run::PolicyKind::Energy:
     result.policyKind = PolicyKind::energy;
     break;
+  case ss_run::PolicyKind::Budget:
+    result.policyKind = PolicyKind::budget;
+    break;
   }
+  using sinkstate::ss::CoreKind;
+  if (options.core != Core::Default)
+    result.core = options.core == Core::Qr ? CoreKind::qr : CoreKind::svd;
   result.policyValue = options.policy.value;
   result.active = options.active;
   result.buffer = options.buffer;
@@ -141,9 +147,7 @@ ss_run::compileKernels(const RunOptions &options, StateForm form) {
                                        importOptions(options, form), &context);
   if (mlir::failed(graph))
     return errors.take(options.model + "/config.json: cannot be imported");
-  std::string description = toString(options.policy) + ", active " +
-                            std::to_string(options.active) + ", buffer " +
-                            std::to_string(options.buffer);
+  std::string description = describeCompaction(options);
   if (options.device == Device::Cuda)
     return TemporaryPackage::write(**graph, std::move(description), errors);
   llvm::Expected<std::unique_ptr<CompiledModel>> model =

@@ -144,6 +144,7 @@ void checkPackage(Checker &checker, const RunOptions &options) {
     const char *option;
     bool given;
   } fixed[] = {{"policy", options.policyGiven},
+               {"core", options.coreGiven},
                {"active", options.activeGiven},
                {"buffer", options.bufferGiven}};
   for (const auto &[option, given] : fixed)
@@ -180,8 +181,14 @@ Result<Policy> ss_run::parsePolicy(std::string_view text) {
     if (!parseWhole(value, policy.value) ||
         !(policy.value > 0 && policy.value <= 1))
       return failed("energy:F with F above 0 and at most 1");
+  } else if (kind == "budget") {
+    policy.kind = PolicyKind::Budget;
+    int bytes = 0;
+    if (!parseWhole(value, bytes) || bytes < 1)
+      return failed("budget:BYTES with an integer of at least 1");
+    policy.value = bytes;
   } else {
-    return failed("relative:EPS, fixed:R or energy:F");
+    return failed("relative:EPS, fixed:R, energy:F or budget:BYTES");
   }
   return policy;
 }
@@ -193,11 +200,18 @@ std::string ss_run::deviceName(const RunOptions &options) {
 }
 
 std::string ss_run::toString(const Policy &policy) {
-  const char *names[] = {"relative", "fixed", "energy"};
+  const char *names[] = {"relative", "fixed", "energy", "budget"};
   char text[64];
-  std::snprintf(text, sizeof(text), "%s:%g",
+  std::snprintf(text, sizeof(text), "%s:%.10g",
                 names[static_cast<int>(policy.kind)], policy.value);
   return text;
+}
+
+std::string ss_run::describeCompaction(const RunOptions &options) {
+  const char *cores[] = {"", ", core svd", ", core qr"};
+  return toString(options.policy) + cores[static_cast<int>(options.core)] +
+         ", active " + std::to_string(options.active) + ", buffer " +
+         std::to_string(options.buffer);
 }
 
 Result<RunOptions> ss_run::checkOptions(const OptionTexts &texts,
@@ -217,6 +231,7 @@ Result<RunOptions> ss_run::checkOptions(const OptionTexts &texts,
   options.svg = texts.svg;
   options.timing = texts.timing;
   options.policyGiven = !texts.policy.empty();
+  options.coreGiven = !texts.core.empty();
   options.activeGiven = !texts.active.empty();
   options.bufferGiven = !texts.buffer.empty();
 
@@ -245,6 +260,12 @@ Result<RunOptions> ss_run::checkOptions(const OptionTexts &texts,
                  "an integer from 0 to 18446744073709551615");
   applyDenseRun(checker, texts, compiler, options);
   applyPolicy(checker, texts, options);
+  if (texts.core == "svd")
+    options.core = Core::Svd;
+  else if (texts.core == "qr")
+    options.core = Core::Qr;
+  else if (!texts.core.empty())
+    checker.fail("core", "'" + texts.core + "'", "svd or qr");
   checkPackage(checker, options);
   if (checker.status)
     return std::move(*checker.status);

@@ -14,7 +14,10 @@ using tiny_hybrid::Error;
 using tiny_hybrid::Result;
 using tiny_hybrid::Status;
 
-enum class PolicyKind { Relative, Fixed, Energy };
+enum class PolicyKind { Relative, Fixed, Energy, Budget };
+
+/// How a compaction decomposes; Default: what the layer type prefers.
+enum class Core { Default, Svd, Qr };
 
 /// How a compaction decides what to keep.
 struct Policy {
@@ -40,6 +43,7 @@ struct RunOptions {
   Policy policy;
   DenseRun dense = DenseRun::Compiled;
   int tokens = 1024;
+  Core core = Core::Default;
   int active = 8;
   int buffer = 8;
   int consolidateEvery = 4; ///< 0: off; by default what the device does
@@ -53,19 +57,22 @@ struct RunOptions {
   int rowCapacity = 0; ///< 0: every layer's bound
   bool timing = false;
   /// Whether the user named the value: a package brings its own.
-  bool policyGiven = false, activeGiven = false, bufferGiven = false;
+  bool policyGiven = false, coreGiven = false, activeGiven = false,
+       bufferGiven = false;
 };
 
 /// "relative:0.03"
 Result<Policy> parsePolicy(std::string_view text);
 std::string toString(const Policy &policy);
+/// "relative:0.03, core qr, active 8, buffer 8"; without the core's default.
+std::string describeCompaction(const RunOptions &options);
 /// "cpu", "cuda:0"
 std::string deviceName(const RunOptions &options);
 
 /// Values as the command line has them; an empty text is an option not given.
 struct OptionTexts {
   std::string model, text, package, densePackage, json, svg;
-  std::string policy, dense, denseFallback, device, rowCapacity;
+  std::string policy, core, dense, denseFallback, device, rowCapacity;
   std::string tokens, active, buffer, consolidate, batch, threads, generate,
       seed;
   bool timing = false;

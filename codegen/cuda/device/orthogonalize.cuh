@@ -17,8 +17,12 @@ template <int M> struct Rows {
   static constexpr int count = (M + kLanes - 1) / kLanes;
   double scale[count];            // power of two that brings the diagonal into [1, 4); 0: no row
   double inverse_diagonal[count]; // of the scaled diagonal
+  double unscale[count];          // 1 / scale^2
   int alive[count];
+  int order[count];               // step at which the row became a pivot; kNever
 };
+
+constexpr int kNever = 0x7fffffff;
 
 /// The power of two s with s * s * x in [1, 4).
 __device__ __forceinline__ double diagonal_scale(double x) {
@@ -41,7 +45,9 @@ __device__ __forceinline__ void load_scaled(int m, double *gram, double *t, Rows
     const double s = d > 0.0 ? diagonal_scale(d) : 0.0;
     rows.scale[r] = s;
     rows.inverse_diagonal[r] = d > 0.0 ? 1.0 / (d * s * s) : 0.0;
+    rows.unscale[r] = d > 0.0 ? 1.0 / s / s : 0.0;
     rows.alive[r] = d > 0.0;
+    rows.order[r] = kNever;
   }
   __syncwarp();
   for (int i = 0; i < m; ++i) {
@@ -59,7 +65,7 @@ __device__ __forceinline__ void load_scaled(int m, double *gram, double *t, Rows
   __syncwarp();
 }
 
-/// The live row with the largest residual, -1 if none reaches kDropBelow.
+/// The live row with the largest residual of those that reach kDropBelow, -1 if none does.
 template <int M>
 __device__ __forceinline__ int find_pivot(int m, const double *gram, const Rows<M> &rows,
                                           double &residual) {
@@ -70,15 +76,19 @@ __device__ __forceinline__ int find_pivot(int m, const double *gram, const Rows<
     const int i = lane() + r * kLanes;
     if (i >= m || !rows.alive[r])
       continue;
-    const double x = gram[i * m + i] * rows.inverse_diagonal[r];
+    if (!(gram[i * m + i] * rows.inverse_diagonal[r] >= kDropBelow))
+      continue;
+    const double x = gram[i * m + i] * rows.unscale[r];
     if (x > best) {
       best = x;
       pivot = i;
     }
   }
   argmax_lanes(best, pivot);
-  residual = best;
-  return best >= kDropBelow ? pivot : -1;
+  if (!(best >= 0.0))
+    return -1;
+  residual = gram[pivot * m + pivot] * value_of_row(rows.inverse_diagonal, pivot);
+  return pivot;
 }
 
 /// Makes the pivot row a unit row and takes its part out of every other live row. Lane l owns
@@ -105,21 +115,25 @@ __device__ __forceinline__ void eliminate(int m, int pivot, double *gram, double
   __syncwarp();
 }
 
-/// Undoes the scaling of the columns of t and clears dropped rows. Returns whether all is finite.
+/// Undoes the scaling of the columns of t and r and clears dropped rows. A row has no part in the
+/// rows that were pivots before it. Returns whether all is finite.
 template <int M>
-__device__ __forceinline__ bool finish(int m, double *t, const int (&kept)[Rows<M>::count],
-                                       const Rows<M> &rows) {
+__device__ __forceinline__ bool finish(int m, double *t, double *r, const Rows<M> &rows) {
   double check = 0.0;
   for (int i = 0; i < m; ++i) {
-    const int keep = value_of_row(kept, i);
+    const int order = value_of_row(rows.order, i);
 #pragma unroll
-    for (int r = 0; r < Rows<M>::count; ++r) {
-      const int j = lane() + r * kLanes;
+    for (int c = 0; c < Rows<M>::count; ++c) {
+      const int j = lane() + c * kLanes;
       if (j >= m)
         continue;
-      const double x = keep ? t[i * m + j] * rows.scale[r] : 0.0;
+      const double s = rows.scale[c];
+      const double x = order != kNever ? t[i * m + j] * s : 0.0;
+      const double y =
+          order != kNever && rows.order[c] >= order && s != 0.0 ? r[i * m + j] / s : 0.0;
       t[i * m + j] = x;
-      check += x - x;
+      r[i * m + j] = y;
+      check += (x - x) + (y - y);
     }
   }
   return sum_lanes(check) == 0.0;
@@ -128,7 +142,7 @@ __device__ __forceinline__ bool finish(int m, double *t, const int (&kept)[Rows<
 } // namespace orthogonalization
 
 /// Rows of T A are orthonormal, where gram = A A^T: m x m doubles, row-major, in memory that the
-/// whole warp sees. M is the largest m. Called by all 32 lanes; returns the same status in each.
+/// whole warp sees. gram becomes R = T gram, so that A = R^T T A. M is the largest m. Called by all 32 lanes; returns the same status in each.
 ///   const int status = ss::orthogonalize<16>(16, &gram[0][0], &t[0][0]);
 template <int M> __device__ int orthogonalize(int m, double *gram, double *t) {
   using namespace orthogonalization;
@@ -136,11 +150,11 @@ template <int M> __device__ int orthogonalize(int m, double *gram, double *t) {
   __syncwarp();
   if (largest_magnitude(gram, m * m) == infinity()) {
     set_zero(t, m * m);
+    set_zero(gram, m * m);
     __syncwarp();
     return kNotFinite;
   }
   Rows<M> rows;
-  int kept[count] = {};
   load_scaled<M>(m, gram, t, rows);
   int status = 0;
   for (int step = 0; step < m; ++step) {
@@ -154,13 +168,15 @@ template <int M> __device__ int orthogonalize(int m, double *gram, double *t) {
     for (int r = 0; r < count; ++r) {
       const bool mine = pivot == lane() + r * kLanes;
       rows.alive[r] = rows.alive[r] && !mine;
-      kept[r] = kept[r] || mine;
+      rows.order[r] = mine ? step : rows.order[r];
     }
     eliminate<M>(m, pivot, gram, t, rows);
   }
-  const bool finite = finish<M>(m, t, kept, rows);
-  if (!finite)
+  const bool finite = finish<M>(m, t, gram, rows);
+  if (!finite) {
     set_zero(t, m * m);
+    set_zero(gram, m * m);
+  }
   __syncwarp();
   return finite ? status : kNotFinite;
 }

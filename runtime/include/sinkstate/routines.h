@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/* Raised whenever the table or a signature changes. */
-#define SS_ABI_VERSION 1u
+/* Raised whenever the table, a signature or what a routine does changes. */
+#define SS_ABI_VERSION 2u
 
 /* Status bits that routines return and that states keep in `status`. */
 #define SS_STATUS_NOT_FINITE 1

@@ -63,7 +63,7 @@ typedef enum ss_result {
 
 /* One line about the last failure in this thread; "" after none. */
 SS_API const char *ss_last_error(void);
-/* "0.1.0 (abi 1)" */
+/* "0.1.0 (abi 2)" */
 SS_API const char *ss_version(void);
 
 /* ---- packages ---------------------------------------------------------- */

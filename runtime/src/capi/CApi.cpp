@@ -20,8 +20,8 @@ const char *ss_last_error(void) { return lastError(); }
 
 #define SS_TEXT_OF(x) #x
 #define SS_TEXT(x) SS_TEXT_OF(x)
-static_assert(SS_ABI_VERSION == 1u, "ss_version() names the ABI");
-const char *ss_version(void) { return SS_TEXT(SS_PROJECT_VERSION) " (abi 1)"; }
+static_assert(SS_ABI_VERSION == 2u, "ss_version() names the ABI");
+const char *ss_version(void) { return SS_TEXT(SS_PROJECT_VERSION) " (abi 2)"; }
 
 ss_result ss_package_open(const char *folder, ss_package **out) {
   return guarded([&] {

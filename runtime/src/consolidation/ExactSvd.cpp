@@ -111,14 +111,10 @@ using SquareRows =
 /// T with orthonormal rows of T A, and R = T G, from the rows of A. False where
 /// the rows are too nearly dependent for their Gram matrix.
 bool orthogonalizeRows(const Matrix &columns, SquareRows &t, SquareRows &r) {
-  SquareRows gram = columns.transpose() * columns;
-  SquareRows work = gram;
-  t.resizeLike(gram);
-  if (ss_cpu_routines()->ss_orthogonalize(int32_t(gram.rows()), work.data(),
-                                          t.data()) != 0)
-    return false;
-  r = t * gram;
-  return true;
+  r = columns.transpose() * columns;
+  t.resizeLike(r);
+  return ss_cpu_routines()->ss_orthogonalize(int32_t(r.rows()), r.data(),
+                                             t.data()) == 0;
 }
 
 /// The largest matrix that the device library's routines take.

@@ -20,41 +20,93 @@ SS_INLINE double diagonalScale(double x) {
   return powerOfTwo(-((e - 1) >> 1));
 }
 
+/// What is known about every row, which is also a column.
+template <int M> struct Rows {
+  static constexpr int width = M / lanes;
+  union {
+    Vec residualVec[width];
+    double residual[M]; ///< what is left of the scaled diagonal
+  };
+  union {
+    Vec inverseDiagonalVec[width];
+    double inverseDiagonal[M]; ///< of the scaled diagonal
+  };
+  union {
+    Vec unscaleVec[width];
+    double unscale[M]; ///< 1 / scale^2, -1 once the row is used up
+  };
+  double scale[M];  ///< 0: no such row
+  int64_t order[M]; ///< step at which the row became a pivot
+};
+
+constexpr int64_t never = INT64_MAX;
+
 /// Left half: the Gram matrix scaled to a diagonal in [1, 4); right half:
-/// identity. Rows whose diagonal is not positive stay zero and are not alive.
+/// identity. Rows whose diagonal is not positive are zero and used up.
 template <int M>
 SS_INLINE void loadScaled(int m, const double *gram, RowMatrix<M> &work,
-                          double *scale, double *inverseDiagonal) {
+                          Rows<M> &rows) {
   for (int i = 0; i < M; ++i) {
     double d = i < m ? gram[i * m + i] : 0;
-    scale[i] = d > 0 ? diagonalScale(d) : 0;
-    inverseDiagonal[i] = d > 0 ? 1 / (d * scale[i] * scale[i]) : 0;
+    double s = d > 0 ? diagonalScale(d) : 0;
+    rows.scale[i] = s;
+    rows.residual[i] = d * s * s;
+    rows.inverseDiagonal[i] = d > 0 ? 1 / (d * s * s) : 0;
+    rows.unscale[i] = d > 0 ? 1 / s / s : -1;
+    rows.order[i] = never;
     for (int j = 0; j < work.width; ++j)
       work.row[i][j] = broadcast(0);
   }
   for (int i = 0; i < m; ++i) {
-    if (scale[i] == 0)
+    if (rows.scale[i] == 0)
       continue;
     double *row = work.left(i);
     for (int j = 0; j < m; ++j)
-      row[j] = scale[j] == 0 ? 0 : gram[i * m + j] * scale[i] * scale[j];
+      row[j] = rows.scale[j] == 0
+                   ? 0
+                   : gram[i * m + j] * rows.scale[i] * rows.scale[j];
     work.right(i)[i] = 1;
   }
 }
 
-/// row_i -= row_i[pivot] / |pivot row| * unit pivot row, for every other row
-/// that is alive.
+/// The row with the largest residual of those that are left and independent
+/// enough; the first of equal ones, -1 if there is none.
+template <int M> SS_INLINE int findPivot(const Rows<M> &rows) {
+  union {
+    Vec vec[Rows<M>::width];
+    double element[M];
+  } key;
+  Vec best = broadcast(-1);
+  for (int j = 0; j < Rows<M>::width; ++j) {
+    Vec size = rows.residualVec[j] * rows.unscaleVec[j];
+    Vec share = rows.residualVec[j] * rows.inverseDiagonalVec[j];
+    key.vec[j] = share >= broadcast(dropBelow) ? size : broadcast(-1);
+    best = key.vec[j] > best ? key.vec[j] : best;
+  }
+  double largest = best[0];
+  for (int l = 1; l < lanes; ++l)
+    largest = best[l] > largest ? best[l] : largest;
+  if (!(largest >= 0))
+    return -1;
+  int pivot = 0;
+  while (key.element[pivot] != largest)
+    ++pivot;
+  return pivot;
+}
+
+/// Makes the pivot row a unit row and takes its part out of every other row
+/// that is left.
 template <int M>
-SS_INLINE void eliminate(int m, int pivot, const bool *alive,
-                         RowMatrix<M> &work) {
-  Vec *unit = work.row[pivot];
-  double residual = work.left(pivot)[pivot];
-  Vec inverse = broadcast(1 / __builtin_sqrt(residual));
+SS_INLINE void eliminate(int m, int pivot, RowMatrix<M> &work, Rows<M> &rows) {
+  Vec unit[RowMatrix<M>::width];
+  Vec inverse = broadcast(1 / __builtin_sqrt(rows.residual[pivot]));
   for (int j = 0; j < work.width; ++j)
-    unit[j] *= inverse;
+    work.row[pivot][j] = unit[j] = work.row[pivot][j] * inverse;
+  for (int j = 0; j < rows.width; ++j)
+    rows.residualVec[j] -= unit[j] * unit[j];
   const double *coefficient = work.left(pivot);
   for (int i = 0; i < m; ++i) {
-    if (!alive[i])
+    if (!(rows.unscale[i] > 0))
       continue;
     Vec l = broadcast(coefficient[i]);
     for (int j = 0; j < work.width; ++j)
@@ -62,17 +114,26 @@ SS_INLINE void eliminate(int m, int pivot, const bool *alive,
   }
 }
 
-/// Copies the kept rows of the right half out, undoing the scaling.
+/// Copies T and R out, undoing the scaling. A row has no part in the rows that
+/// were pivots before it.
 template <int M>
-SS_INLINE bool storeKept(int m, const bool *kept, const double *scale,
-                         RowMatrix<M> &work, double *t) {
+SS_INLINE bool store(int m, const Rows<M> &rows, RowMatrix<M> &work, double *t,
+                     double *r) {
   double check = 0;
+  double inverseScale[M];
+  for (int j = 0; j < m; ++j)
+    inverseScale[j] = rows.scale[j] == 0 ? 0 : 1 / rows.scale[j];
   for (int i = 0; i < m; ++i) {
-    const double *row = work.right(i);
+    const double *left = work.left(i), *right = work.right(i);
+    int64_t order = rows.order[i];
     for (int j = 0; j < m; ++j) {
-      double x = kept[i] ? row[j] * scale[j] : 0;
+      double x = order == never ? 0 : right[j] * rows.scale[j];
+      double y = order == never || rows.order[j] < order
+                     ? 0
+                     : left[j] * inverseScale[j];
       t[i * m + j] = x;
-      check += x * 0;
+      r[i * m + j] = y;
+      check += (x + y) * 0;
     }
   }
   return check == 0;
@@ -82,40 +143,26 @@ template <int M> int32_t orthogonalizeFor(int m, double *gram, double *t) {
   double check = 0;
   for (int i = 0; i < m * m; ++i)
     check += gram[i] * 0;
-  if (check != 0) {
-    setZero(t, m * m);
-    return SS_STATUS_NOT_FINITE;
-  }
-  RowMatrix<M> work;
-  double scale[M], inverseDiagonal[M];
-  bool alive[M], kept[M];
-  loadScaled<M>(m, gram, work, scale, inverseDiagonal);
-  for (int i = 0; i < M; ++i) {
-    alive[i] = scale[i] != 0;
-    kept[i] = false;
-  }
   int32_t status = 0;
-  for (int step = 0; step < m; ++step) {
-    int pivot = -1;
-    double best = dropBelow;
-    for (int i = 0; i < m; ++i) {
-      double residual = work.left(i)[i] * inverseDiagonal[i];
-      if (alive[i] && residual >= best && (pivot < 0 || residual > best)) {
-        best = residual;
-        pivot = i;
-      }
+  if (check == 0) {
+    RowMatrix<M> work;
+    Rows<M> rows;
+    loadScaled<M>(m, gram, work, rows);
+    for (int step = 0; step < m; ++step) {
+      int pivot = findPivot<M>(rows);
+      if (pivot < 0)
+        break;
+      if (rows.residual[pivot] * rows.inverseDiagonal[pivot] < illBelow)
+        status |= SS_STATUS_ILL_CONDITIONED;
+      rows.unscale[pivot] = -1;
+      rows.order[pivot] = step;
+      eliminate<M>(m, pivot, work, rows);
     }
-    if (pivot < 0)
-      break;
-    if (best < illBelow)
-      status |= SS_STATUS_ILL_CONDITIONED;
-    alive[pivot] = false;
-    kept[pivot] = true;
-    eliminate<M>(m, pivot, alive, work);
+    if (store<M>(m, rows, work, t, gram))
+      return status;
   }
-  if (storeKept<M>(m, kept, scale, work, t))
-    return status;
   setZero(t, m * m);
+  setZero(gram, m * m);
   return SS_STATUS_NOT_FINITE;
 }
 

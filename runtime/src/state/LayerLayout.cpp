@@ -23,7 +23,7 @@ LayerLayout::LayerLayout(const LayerManifest &layer, int32_t slots,
       denseRows(divideUp(denseFloats, rowFloats)),
       breakEvenRank(divideUp(denseFloats, rowFloats + 1)),
       fixedRank(layer.policy.kind == PolicyKind::Fixed), slots(slots),
-      heads(layer.heads), rankBound(layer.rank), buffer(layer.buffer),
+      rankBound(layer.rank), buffer(layer.buffer),
       denseForm(layer.denseForm) {
   // Work lists name states with 32 bits.
   if (states > INT32_MAX)

@@ -52,7 +52,7 @@ private:
   void setPolicy(const LayerManifest &layer);
   void setClasses(const LayerManifest &layer);
 
-  int64_t slots, heads, rankBound, buffer;
+  int64_t slots, rankBound, buffer;
   bool denseForm;
 };
 

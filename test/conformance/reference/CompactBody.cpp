@@ -42,18 +42,40 @@ void sortByWeight(std::vector<Component> &components) {
                    });
 }
 
-/// The singular components of the sum of `block`, orthonormal on both sides.
-std::vector<Component> singularComponents(const LayerSpec &layer,
-                                          const std::vector<Component> &block) {
-  const Eigen::Index m = Eigen::Index(block.size());
-  Matrix u(layer.dv, m), v(layer.dk, m);
-  Eigen::VectorXd s(m);
-  for (Eigen::Index i = 0; i < m; ++i) {
-    const Component &c = block[size_t(i)];
-    u.col(i) = Eigen::Map<const Eigen::VectorXd>(c.u.data(), layer.dv);
-    v.col(i) = Eigen::Map<const Eigen::VectorXd>(c.v.data(), layer.dk);
-    s[i] = c.weight;
+/// Components as the columns of two matrices.
+struct Factors {
+  Matrix u, v;
+  Eigen::VectorXd s;
+
+  Factors() = default;
+  Factors(const LayerSpec &layer, const std::vector<Component> &block) {
+    const Eigen::Index m = Eigen::Index(block.size());
+    u.resize(layer.dv, m);
+    v.resize(layer.dk, m);
+    s.resize(m);
+    for (Eigen::Index i = 0; i < m; ++i) {
+      const Component &c = block[size_t(i)];
+      u.col(i) = Eigen::Map<const Eigen::VectorXd>(c.u.data(), layer.dv);
+      v.col(i) = Eigen::Map<const Eigen::VectorXd>(c.v.data(), layer.dk);
+      s[i] = c.weight;
+    }
   }
+
+  std::vector<Component> components() const {
+    std::vector<Component> result;
+    for (Eigen::Index i = 0; i < s.size(); ++i) {
+      Component c{s[i], Vector(size_t(v.rows())), Vector(size_t(u.rows()))};
+      Eigen::Map<Eigen::VectorXd>(c.u.data(), u.rows()) = u.col(i);
+      Eigen::Map<Eigen::VectorXd>(c.v.data(), v.rows()) = v.col(i);
+      result.push_back(std::move(c));
+    }
+    return result;
+  }
+};
+
+/// The singular components of a sum, orthonormal on both sides.
+Factors singularComponents(const Factors &block) {
+  const auto &[u, v, s] = block;
   auto thinQ = [](const Matrix &a) -> Matrix {
     return Eigen::HouseholderQR<Matrix>(a).householderQ() *
            Matrix::Identity(a.rows(), std::min(a.rows(), a.cols()));
@@ -63,15 +85,33 @@ std::vector<Component> singularComponents(const LayerSpec &layer,
       (ql.transpose() * u) * s.asDiagonal() * (qr.transpose() * v).transpose();
   Eigen::JacobiSVD<Matrix> svd(core,
                                Eigen::ComputeThinU | Eigen::ComputeThinV);
-  const Matrix left = ql * svd.matrixU(), right = qr * svd.matrixV();
-  std::vector<Component> result;
-  for (Eigen::Index i = 0; i < svd.singularValues().size(); ++i) {
-    Component c{svd.singularValues()[i], Vector(size_t(layer.dk)),
-                Vector(size_t(layer.dv))};
-    Eigen::Map<Eigen::VectorXd>(c.u.data(), layer.dv) = left.col(i);
-    Eigen::Map<Eigen::VectorXd>(c.v.data(), layer.dk) = right.col(i);
-    result.push_back(std::move(c));
-  }
+  Factors result;
+  result.u = ql * svd.matrixU();
+  result.v = qr * svd.matrixV();
+  result.s = svd.singularValues();
+  return result;
+}
+
+/// Components of the same sum by a pivoted QR of the right sides, with their
+/// weights, and one of the left sides that go with them: orthonormal on the
+/// left, of unit length on the right.
+Factors qrComponents(const Factors &block) {
+  auto decompose = [](const Matrix &a) -> std::pair<Matrix, Matrix> {
+    Eigen::ColPivHouseholderQR<Matrix> qr(a);
+    const Eigen::Index n = std::min(a.rows(), a.cols());
+    const Matrix r = qr.matrixQR().topRows(n).triangularView<Eigen::Upper>();
+    return {qr.householderQ() * Matrix::Identity(a.rows(), n),
+            r * qr.colsPermutation().transpose()};
+  };
+  const auto [q, r] = decompose(block.v * block.s.asDiagonal());
+  const auto [qLeft, rLeft] = decompose(block.u * r.transpose());
+  Factors result;
+  result.u = qLeft;
+  result.v = q * rLeft.transpose();
+  result.s = result.v.colwise().norm();
+  for (Eigen::Index i = 0; i < result.s.size(); ++i)
+    if (result.s[i] > 0)
+      result.v.col(i) /= result.s[i];
   return result;
 }
 
@@ -157,9 +197,13 @@ void compactProgram(const LayerSpec &layer, const StateTables &tables,
     state.statusRef() |= SS_STATUS_NOT_FINITE;
     return store(layer, state, {notANumber(layer)}, 1);
   }
-  if (!block.empty())
-    for (Component &component : singularComponents(layer, block))
+  if (!block.empty()) {
+    const Factors factors(layer, block);
+    const Factors rotated = layer.core == "qr" ? qrComponents(factors)
+                                               : singularComponents(factors);
+    for (Component &component : rotated.components())
       components.push_back(std::move(component));
+  }
   sortByWeight(components);
   bool tightened = false;
   const size_t kept = keptCount(layer, components, policy, tightened);

@@ -25,6 +25,7 @@ struct LayerSpec {
   int32_t active = 8, buffer = 8, draft = 0;
   std::string policyKind = "relative";
   double policyValue = 0;
+  std::string core = "svd"; ///< or "qr"
   int32_t phase = 0;
   GateKind gate = GateKind::Softplus;
   double gateBound = -5;

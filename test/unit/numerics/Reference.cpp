@@ -43,6 +43,35 @@ struct FactorSvd {
   }
 };
 
+/// sum s_i u_i v_i^T by a pivoted QR of its right rows, weights included, and
+/// one of what that leaves on the left: u is orthonormal, v of unit length.
+struct FactorQr {
+  Matrix u, v;
+  Vector s;
+
+  FactorQr(const Matrix &left, const Vector &weights, const Matrix &right) {
+    auto [q, r] = decompose(right * weights.asDiagonal());
+    // H = left (q r)^T = (left r^T) q^T
+    auto [qLeft, rLeft] = decompose(left * r.transpose());
+    u = qLeft;
+    v = q * rLeft.transpose();
+    s = v.colwise().norm();
+    for (int i = 0; i < s.size(); ++i)
+      if (s[i] > 0)
+        v.col(i) /= s[i];
+  }
+
+private:
+  /// a = q r, r with its columns in the order of a.
+  static std::pair<Matrix, Matrix> decompose(const Matrix &a) {
+    Eigen::ColPivHouseholderQR<Matrix> qr(a);
+    int n = std::min(a.rows(), a.cols());
+    Matrix r = qr.matrixQR().topRows(n).triangularView<Eigen::Upper>();
+    return {qr.householderQ() * Matrix::Identity(a.rows(), n),
+            r * qr.colsPermutation().transpose()};
+  }
+};
+
 /// How many of the descending weights a policy keeps.
 int keptCount(const Vector &s, const Policy &policy) {
   if (s.size() == 0 || !(s[0] > 0))
@@ -157,18 +186,31 @@ Vector FactoredState::truncate(const Policy &policy) {
   return dropped;
 }
 
-Compaction FactoredState::compact(const Policy &policy) {
+Compaction FactoredState::compact(const Policy &policy, Core core) {
   foldNorms();
   sortByWeight();
   int a = std::min(active, rank()), frozen = rank() - a;
-  FactorSvd svd(besides(u.leftCols(a), bufferU), below(s.head(a), bufferC),
-                besides(v.leftCols(a), bufferK));
-  replace(besides(svd.u, u.rightCols(frozen)),
-          besides(svd.v, v.rightCols(frozen)), below(svd.s, s.tail(frozen)));
+  Compaction done;
+  auto decompose = [&](auto factors) {
+    replace(besides(factors.u, u.rightCols(frozen)),
+            besides(factors.v, v.rightCols(frozen)),
+            below(factors.s, s.tail(frozen)));
+    done.coreWeights = factors.s;
+    if constexpr (requires { factors.core; })
+      done.core = factors.core;
+  };
+  Matrix left = besides(u.leftCols(a), bufferU);
+  Matrix right = besides(v.leftCols(a), bufferK);
+  Vector weights = below(s.head(a), bufferC);
+  if (core == Core::svd)
+    decompose(FactorSvd(left, weights, right));
+  else
+    decompose(FactorQr(left, weights, right));
   bufferU.resize(dv(), 0);
   bufferK.resize(dk(), 0);
   bufferC.resize(0);
-  return {svd.core, svd.s, truncate(policy)};
+  done.droppedWeights = truncate(policy);
+  return done;
 }
 
 double FactoredState::consolidate(double eps) {

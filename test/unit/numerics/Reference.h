@@ -55,10 +55,14 @@ struct Policy {
   double value = 0; ///< eps, rank, or share of the sum of squares
 };
 
+/// How a compaction decomposes: singular values, or two pivoted QRs, right and
+/// then left, which leave only the left sides orthonormal.
+enum class Core { svd, qr };
+
 /// What a compaction did.
 struct Compaction {
-  Matrix core;           ///< R_L S_c R_R^T
-  Vector coreWeights;    ///< its singular values
+  Matrix core;           ///< R_L S_c R_R^T; empty for qr
+  Vector coreWeights;    ///< its singular values; for qr the new weights
   Vector droppedWeights; ///< of all components, active and frozen
   double bound() const { return droppedWeights.sum(); }
 };
@@ -81,7 +85,7 @@ public:
   Vector readout(const Vector &q) const;
 
   /// Folds the buffer into the active components and truncates.
-  Compaction compact(const Policy &policy);
+  Compaction compact(const Policy &policy, Core core = Core::svd);
   /// Exact SVD of the frozen part; drops below eps times the largest weight of
   /// the state. Returns the sum of the dropped weights.
   double consolidate(double eps);

@@ -92,7 +92,25 @@ TEST_P(ReferenceTest, CompactionKeepsTheStateAndIsOrthonormal) {
   }
 }
 
+TEST_P(ReferenceTest, CompactionByQrKeepsTheStateAndIsOrthonormalOnTheLeft) {
+  Random random(3);
+  FactoredState state(24, 16, 4);
+  for (int round = 0; round < 4; ++round) {
+    for (int t = 0; t < 4; ++t)
+      state.step(randomToken(GetParam(), 24, 16, random));
+    Matrix before = state.dense();
+    Compaction done = state.compact({Policy::relative, 0}, Core::qr);
+    EXPECT_LE((state.dense() - before).norm(),
+              done.bound() + 1e-13 * before.norm());
+    for (int i = 0; i < state.rank(); ++i)
+      EXPECT_NEAR(state.v.col(i).norm(), 1, 1e-12);
+    if (round == 0)
+      EXPECT_LE(orthogonalityError(state.u), 1e-12);
+  }
+}
+
 TEST_P(ReferenceTest, TruncationStaysWithinTheDroppedWeights) {
+  for (Core core : {Core::svd, Core::qr})
   for (Policy policy : {Policy{Policy::relative, 0.2}, {Policy::fixed, 5},
                         {Policy::energy, 0.95}}) {
     Random random(4);
@@ -103,7 +121,7 @@ TEST_P(ReferenceTest, TruncationStaysWithinTheDroppedWeights) {
       if (state.buffered() < 8)
         continue;
       Matrix before = state.dense();
-      Compaction done = state.compact(policy);
+      Compaction done = state.compact(policy, core);
       EXPECT_LE((state.dense() - before).norm(),
                 done.bound() * (1 + 1e-12) + 1e-13 * before.norm());
       dropped |= done.droppedWeights.size() > 0;

@@ -15,16 +15,15 @@ namespace {
 class DeviceRoutinesTest : public ::testing::TestWithParam<int> {};
 
 struct Results {
-  Matrix t, xt, yt;
+  Matrix t, r, xt, yt;
   Vector sigma;
   int32_t orthogonalizeStatus, svdStatus;
 };
 
 Results run(LaneOrder order, int m, const Matrix &rows) {
-  Results r{Matrix(m, m), Matrix(m, m), Matrix(m, m), Vector(m), 0, 0};
-  Matrix gram = rows * rows.transpose();
+  Results r{Matrix(m, m), rows * rows.transpose(), Matrix(m, m), Matrix(m, m), Vector(m), 0, 0};
   r.orthogonalizeStatus =
-      emulateOrthogonalize(order, m, gram.data(), r.t.data());
+      emulateOrthogonalize(order, m, r.r.data(), r.t.data());
   Matrix core = rows.leftCols(m);
   r.svdStatus = emulateCoreSvd(order, m, core.data(), r.xt.data(),
                                r.sigma.data(), r.yt.data());
@@ -44,6 +43,7 @@ TEST_P(DeviceRoutinesTest, ResultsDoNotDependOnTheOrderOfLanes) {
   for (LaneOrder order : {LaneOrder::Descending, LaneOrder::Shuffled}) {
     Results other = run(order, m, rows);
     EXPECT_TRUE(sameBits(first.t, other.t));
+    EXPECT_TRUE(sameBits(first.r, other.r));
     EXPECT_TRUE(sameBits(first.xt, other.xt));
     EXPECT_TRUE(sameBits(first.yt, other.yt));
     EXPECT_TRUE(sameBits(first.sigma, other.sigma));

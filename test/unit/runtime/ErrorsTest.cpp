@@ -253,6 +253,6 @@ TEST(LastError, TheWrapperThrowsIt) {
   }
 }
 
-TEST(Version, NamesTheAbi) { EXPECT_STREQ(ss_version(), "0.1.0 (abi 1)"); }
+TEST(Version, NamesTheAbi) { EXPECT_STREQ(ss_version(), "0.1.0 (abi 2)"); }
 
 } // namespace

@@ -417,3 +417,10 @@ func.func private @f() attributes {ss.layer = "layer0"}
 
 // expected-error @+1 {{unknown attribute 'ss.phase', expected 'ss.layer' or 'ss.role'}}
 func.func private @f() attributes {ss.phase = 1}
+
+// -----
+
+ss.model @model {
+  // expected-error @+1 {{unknown core 'lu', expected svd or qr}}
+  ss.layer @layer0 type gdn index 0 heads 2 key_heads 2 dv 128 dk 128 gate #ss.gate<softplus> norm #ss.norm<add, 1.0e-6> query_scale 0.125 policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 core lu storage f32 form factored
+}

@@ -23,16 +23,16 @@ ss.model @tiny {
       {beta_scale = 2.0 : f64, draft = 4, kernels = {decode = @f}}
   // CHECK-NEXT: ss.layer @layer2 type mamba2 index 3
   // CHECK-SAME: norm #ss.norm<none>
-  // CHECK-SAME: policy #ss.policy<energy, 9.99e-01> active 8 buffer 12 storage f16 form dense
+  // CHECK-SAME: policy #ss.policy<energy, 9.99e-01> active 8 buffer 12 core svd storage f16 form dense
   ss.layer @layer2 type mamba2 index 3 heads 4 key_heads 1 dv 80 dk 128
       gate #ss.gate<softplus> norm #ss.norm<none> query_scale 1.0
-      policy #ss.policy<energy, 0.999> active 8 buffer 12 storage f16 form dense
+      policy #ss.policy<energy, 0.999> active 8 buffer 12 core svd storage f16 form dense
   // CHECK-NEXT: ss.layer @layer3
   // CHECK-SAME: gate #ss.gate<softplus_channel>
-  // CHECK-SAME: policy #ss.policy<budget, 65536> active 4 buffer 6 storage bf16 form factored
+  // CHECK-SAME: policy #ss.policy<budget, 65536> active 4 buffer 6 core qr storage bf16 form factored
   ss.layer @layer3 type kda index 5 heads 2 key_heads 2 dv 128 dk 128
       gate #ss.gate<softplus_channel> norm #ss.norm<add, 1.0e-6> query_scale 0.0625
-      policy #ss.policy<budget, 65536> active 4 buffer 6 storage bf16 form factored
+      policy #ss.policy<budget, 65536> active 4 buffer 6 core qr storage bf16 form factored
   // CHECK-NEXT: ss.schedule period 48 phases [@layer0 = 0, @layer1 = 15, @layer3 = 2]
   ss.schedule period 48 phases [@layer0 = 0, @layer1 = 15, @layer3 = 2]
 }

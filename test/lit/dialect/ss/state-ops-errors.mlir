@@ -670,3 +670,11 @@ func.func @f(%s: !S) {
   }
   return
 }
+
+// -----
+
+func.func @f(%b: !ss.factors<heads = 4, rows = 16, dv = 80, dk = 128>) {
+  // expected-error @+1 {{unknown side 'top', expected left or right}}
+  %0 = ss.orthogonalize_side %b side top : !ss.factors<heads = 4, rows = 16, dv = 80, dk = 128>
+  return
+}

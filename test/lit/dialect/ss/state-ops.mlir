@@ -60,6 +60,8 @@ func.func @compact(%state: !S) -> !S {
   %x, %sigma, %y = ss.core_svd %core : tensor<4x16x16xf64> -> tensor<4x16x16xf64>, tensor<4x16xf64>, tensor<4x16x16xf64>
   // CHECK: ss.rotate
   %rotated = ss.rotate %q, %x, %sigma, %y : !F, tensor<4x16x16xf64>, tensor<4x16xf64>, tensor<4x16x16xf64>
+  // CHECK: ss.orthogonalize_side %{{.*}} side right : !factors
+  %side = ss.orthogonalize_side %block side right : !F
   // CHECK: ss.merge
   %merged = ss.merge %rotated, %frozen : !F, !S
   // CHECK: ss.truncate %{{.*}} policy <relative, 3.0e-02> : !state

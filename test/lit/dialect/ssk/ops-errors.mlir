@@ -347,8 +347,18 @@ ssk.kernel @matmul() {
 
 ssk.kernel @matmul_alias() {
   %a = ssk.alloc : !ssk.shared<4x4xf32>
-  // expected-error@+1 {{writes to one of its factors, expected other scratch}}
+  // expected-error@+1 {{writes to a factor that is transposed or is both factors, expected other scratch}}
   ssk.matmul %a, %a into %a : !ssk.shared<4x4xf32>, !ssk.shared<4x4xf32>, !ssk.shared<4x4xf32>
+  ssk.return
+}
+
+// -----
+
+ssk.kernel @matmul_into_transposed() {
+  %a = ssk.alloc : !ssk.shared<4x4xf64>
+  %b = ssk.alloc : !ssk.shared<4x4xf64>
+  // expected-error@+1 {{writes to a factor that is transposed or is both factors, expected other scratch}}
+  ssk.matmul %a, %b into %b {transpose_b} : !ssk.shared<4x4xf64>, !ssk.shared<4x4xf64>, !ssk.shared<4x4xf64>
   ssk.return
 }
 

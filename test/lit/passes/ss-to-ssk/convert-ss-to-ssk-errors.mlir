@@ -57,3 +57,40 @@ func.func @foreign(%state: !ss.state<gdn, heads = 2, key_heads = 2, dv = 128, dk
   }
   return %r : !ss.state<gdn, heads = 2, key_heads = 2, dv = 128, dk = 128, form = factored, active = 8, buffer = 8, rank = 96, storage = f32>
 }
+
+// -----
+
+!S = !ss.state<gdn, heads = 2, key_heads = 2, dv = 128, dk = 128, form = factored, active = 8, buffer = 8, rank = 144, storage = f32>
+!A = !ss.factors<heads = 2, rows = 8, dv = 128, dk = 128>
+!F = !ss.factors<heads = 2, rows = 16, dv = 128, dk = 128>
+func.func @one_side(%state: !S) -> !S attributes {ss.role = "compact"} {
+  %r = ss.fused "compact"(%state) : (!S) -> (!S) {
+  ^bb0(%s: !S):
+    %active, %frozen = ss.split %s : !S -> !A, !S
+    %block = ss.concat %active, %frozen : !A, !S -> !F
+    %right = ss.orthogonalize_side %block side right : !F
+    // expected-error @below {{takes a block with one orthonormal side, expected ss.orthogonalize_side of the other one before}}
+    %merged = ss.merge %right, %frozen : !F, !S
+    ss.yield %merged : !S
+  }
+  return %r : !S
+}
+
+// -----
+
+!S = !ss.state<gdn, heads = 2, key_heads = 2, dv = 128, dk = 128, form = factored, active = 8, buffer = 8, rank = 144, storage = f32>
+!A = !ss.factors<heads = 2, rows = 8, dv = 128, dk = 128>
+!F = !ss.factors<heads = 2, rows = 16, dv = 128, dk = 128>
+func.func @same_side(%state: !S) -> !S attributes {ss.role = "compact"} {
+  %r = ss.fused "compact"(%state) : (!S) -> (!S) {
+  ^bb0(%s: !S):
+    %active, %frozen = ss.split %s : !S -> !A, !S
+    %block = ss.concat %active, %frozen : !A, !S -> !F
+    %right = ss.orthogonalize_side %block side right : !F
+    // expected-error @below {{comes after one of the same side, expected each side once between ss.concat and ss.merge}}
+    %again = ss.orthogonalize_side %right side right : !F
+    %merged = ss.merge %right, %frozen : !F, !S
+    ss.yield %merged : !S
+  }
+  return %r : !S
+}

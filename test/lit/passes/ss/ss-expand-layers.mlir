@@ -10,11 +10,11 @@
 ss.model @model {
   ss.layer @layer0 type gdn index 0 heads 4 key_heads 2 dv 80 dk 128
       gate #ss.gate<softplus> norm #ss.norm<max, 1.0e-12> query_scale 0.125
-      policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage f32 form factored
+      policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 core svd storage f32 form factored
       {beta_scale = 2.0 : f64}
   ss.layer @layer1 type kda index 1 heads 2 key_heads 2 dv 64 dk 128
       gate #ss.gate<bounded_channel, -5.0> norm #ss.norm<add, 1.0e-6> query_scale 0.125
-      policy #ss.policy<fixed, 16> active 16 buffer 16 storage bf16 form factored {draft = 4}
+      policy #ss.policy<fixed, 16> active 16 buffer 16 core qr storage bf16 form factored {draft = 4}
 }
 // CHECK: func.func @layer0_decode(
 // CHECK-SAME: %[[STATE:[^:]*]]: ![[S]], %[[Q:[^:]*]]: tensor<2x128xf32>, %[[K:[^:]*]]: tensor<2x128xf32>, %[[V:[^:]*]]: tensor<4x80xf32>, %[[GATE:[^:]*]]: tensor<4xf32>, %[[BETA:[^:]*]]: tensor<4xf32>, %[[A:[^:]*]]: tensor<4xf32>, %[[BIAS:[^:]*]]: tensor<4xf32>)
@@ -47,7 +47,10 @@ ss.model @model {
 // CHECK: func.func @layer1_decode(%{{.*}}: ![[C]], %{{.*}}: tensor<2x128xf32>, %{{.*}}: tensor<2x128xf32>, %{{.*}}: tensor<2x64xf32>, %{{.*}}: tensor<2x128xf32>, %{{.*}}: tensor<2xf32>, %{{.*}}: tensor<2xf32>, %{{.*}}: tensor<2x128xf32>)
 // CHECK: ss.log_decay {{.*}} gate <bounded_channel, -5.0e+00> : (tensor<2x128xf32>, tensor<2xf32>, tensor<2x128xf32>) -> tensor<2x128xf32>
 // CHECK: func.func @layer1_compact
-// CHECK: ss.orthogonalize {{.*}} tensor<2x36x36xf64>
+// CHECK: %[[BLOCK:.*]] = ss.concat
+// CHECK-NEXT: %[[RIGHT:.*]] = ss.orthogonalize_side %[[BLOCK]] side right : ![[FC:factors[0-9]*]]
+// CHECK-NEXT: %[[LEFT:.*]] = ss.orthogonalize_side %[[RIGHT]] side left : ![[FC]]
+// CHECK-NEXT: ss.merge %[[LEFT]]
 // CHECK: ss.truncate {{.*}} policy <fixed, 16>
 // REPORT: remark: made 6 functions for 2 layers
 

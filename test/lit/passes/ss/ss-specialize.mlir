@@ -4,41 +4,47 @@
 
 ss.model @model {
   // CHECK: ss.layer @layer0
-  // CHECK-SAME: kernels = {compact = @[[C:gdn_compact_h2_kh2_128x128_a8_b8_f32_[0-9a-f]+]], decode = @[[D:gdn_decode_h2_kh2_128x128_a8_b8_f32_[0-9a-f]+]], densify = @[[H:gdn_densify_h2_kh2_128x128_a8_b8_f32_[0-9a-f]+]]}
+  // CHECK-SAME: kernels = {compact = @[[C:gdn_compact_h2_kh2_128x128_a8_b8_svd_f32_[0-9a-f]+]], decode = @[[D:gdn_decode_h2_kh2_128x128_a8_b8_f32_[0-9a-f]+]], densify = @[[H:gdn_densify_h2_kh2_128x128_a8_b8_f32_[0-9a-f]+]]}
   ss.layer @layer0 type gdn index 0 heads 2 key_heads 2 dv 128 dk 128
       gate #ss.gate<softplus> norm #ss.norm<max, 1.0e-12> query_scale 0.125
-      policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage f32 form factored
+      policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 core svd storage f32 form factored
   // Another eps makes no other kernel.
   // CHECK: ss.layer @layer1
   // CHECK-SAME: policy #ss.policy<relative, 1.0e-01>
   // CHECK-SAME: kernels = {compact = @[[C]], decode = @[[D]], densify = @[[H]]}
   ss.layer @layer1 type gdn index 1 heads 2 key_heads 2 dv 128 dk 128
       gate #ss.gate<softplus> norm #ss.norm<max, 1.0e-12> query_scale 0.125
-      policy #ss.policy<relative, 1.0e-1> active 8 buffer 8 storage f32 form factored
+      policy #ss.policy<relative, 1.0e-1> active 8 buffer 8 core svd storage f32 form factored
   // Another kind of policy makes another compaction and nothing else.
   // CHECK: ss.layer @layer2
   // CHECK-NOT: compact = @[[C]]
-  // CHECK-SAME: kernels = {compact = @[[C2:gdn_compact_h2_kh2_128x128_a8_b8_f32_[0-9a-f]+]], decode = @[[D]], densify = @[[H]]}
+  // CHECK-SAME: kernels = {compact = @[[C2:gdn_compact_h2_kh2_128x128_a8_b8_svd_f32_[0-9a-f]+]], decode = @[[D]], densify = @[[H]]}
   ss.layer @layer2 type gdn index 2 heads 2 key_heads 2 dv 128 dk 128
       gate #ss.gate<softplus> norm #ss.norm<max, 1.0e-12> query_scale 0.125
-      policy #ss.policy<energy, 0.999> active 8 buffer 8 storage f32 form factored
+      policy #ss.policy<energy, 0.999> active 8 buffer 8 core svd storage f32 form factored
   // The scale of queries is only in the decode kernel, beta's too.
   // CHECK: ss.layer @layer3
   // CHECK-NOT: decode = @[[D]]
   // CHECK-SAME: kernels = {compact = @[[C]], decode = @[[D3:gdn_decode_h2_kh2_128x128_a8_b8_f32_[0-9a-f]+]], densify = @[[H]]}
   ss.layer @layer3 type gdn index 3 heads 2 key_heads 2 dv 128 dk 128
       gate #ss.gate<softplus> norm #ss.norm<max, 1.0e-12> query_scale 0.25
-      policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage f32 form factored
+      policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 core svd storage f32 form factored
   // CHECK: ss.layer @layer4
-  // CHECK-SAME: kernels = {compact = @gdn_compact_h2_kh2_128x128_a16_b16_d4_f32_{{[0-9a-f]+}}, decode
+  // CHECK-SAME: kernels = {compact = @gdn_compact_h2_kh2_128x128_a16_b16_d4_svd_f32_{{[0-9a-f]+}}, decode
   ss.layer @layer4 type gdn index 4 heads 2 key_heads 2 dv 128 dk 128
       gate #ss.gate<softplus> norm #ss.norm<max, 1.0e-12> query_scale 0.125
-      policy #ss.policy<fixed, 16> active 16 buffer 16 storage f32 form factored {draft = 4}
+      policy #ss.policy<fixed, 16> active 16 buffer 16 core svd storage f32 form factored {draft = 4}
   // CHECK: ss.layer @layer5
   // CHECK-SAME: kernels = {decode = @mamba2_decode_h4_kh1_80x128_dense_f32_{{[0-9a-f]+}}}
   ss.layer @layer5 type mamba2 index 5 heads 4 key_heads 1 dv 80 dk 128
       gate #ss.gate<softplus> norm #ss.norm<none> query_scale 1.0
       policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage f32 form dense
+  // Another core makes another compaction and nothing else.
+  // CHECK: ss.layer @layer6
+  // CHECK-SAME: kernels = {compact = @gdn_compact_h2_kh2_128x128_a8_b8_qr_f32_{{[0-9a-f]+}}, decode = @[[D]], densify = @[[H]]}
+  ss.layer @layer6 type gdn index 6 heads 2 key_heads 2 dv 128 dk 128
+      gate #ss.gate<softplus> norm #ss.norm<max, 1.0e-12> query_scale 0.125
+      policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 core qr storage f32 form factored
 }
 // CHECK: func.func @[[D]]({{.*}} attributes {ss.role = "decode"}
 // CHECK: func.func @[[C]]
@@ -47,10 +53,10 @@ ss.model @model {
 // CHECK: func.func @[[H]]
 // CHECK: func.func @[[C2]]
 // CHECK: func.func @[[D3]]
-// CHECK-COUNT-4: func.func
+// CHECK-COUNT-5: func.func
 // CHECK-NOT: func.func
 // CHECK-NOT: ss.layer =
-// REPORT: remark: 16 functions of layers became 9
+// REPORT: remark: 19 functions of layers became 10
 
 // Where a layer stands in a file makes no other kernel.
 // PLACES: ss.layer @layer0

@@ -120,6 +120,67 @@ TEST_P(MatmulTest, FactorsMayBeTheSameScratch) {
     }
 }
 
+/// a and b into scratch of f64 and T; t b in place of b, then b (t b)^T in
+/// place of the square t; both go out.
+std::string inPlaceKernel(int m, int n, const std::string &element) {
+  return substitute(R"(
+    ssk.kernel @f(%a: !ssk.global<f64> {ssk.name = "a"}, %b: !ssk.global<${E}> {ssk.name = "b"},
+                  %c: !ssk.global<${E}> {ssk.name = "c"}, %d: !ssk.global<f64> {ssk.name = "d"}) {
+      %c0 = arith.constant 0 : index
+      %sa = ssk.alloc : !ssk.shared<${A}>
+      %sb = ssk.alloc : !ssk.shared<${B}>
+      %sd = ssk.alloc : !ssk.shared<${A}>
+      %ta = ssk.load %a[%c0] : !ssk.global<f64> -> !ssk.tile<${A}, lanes = 1>
+      ssk.store %ta, %sa[%c0, %c0] : !ssk.tile<${A}, lanes = 1>, !ssk.shared<${A}>
+      ssk.store %ta, %sd[%c0, %c0] : !ssk.tile<${A}, lanes = 1>, !ssk.shared<${A}>
+      %tb = ssk.load %b[%c0] : !ssk.global<${E}> -> !ssk.tile<${B}, lanes = 1>
+      ssk.store %tb, %sb[%c0, %c0] : !ssk.tile<${B}, lanes = 1>, !ssk.shared<${B}>
+      ssk.matmul %sa, %sb into %sb : !ssk.shared<${A}>, !ssk.shared<${B}>, !ssk.shared<${B}>
+      ssk.matmul %sd, %sa into %sd {transpose_b} : !ssk.shared<${A}>, !ssk.shared<${A}>, !ssk.shared<${A}>
+      %tc = ssk.load %sb[%c0, %c0] : !ssk.shared<${B}> -> !ssk.tile<${B}, lanes = 1>
+      ssk.store %tc, %c[%c0] : !ssk.tile<${B}, lanes = 1>, !ssk.global<${E}>
+      %td = ssk.load %sd[%c0, %c0] : !ssk.shared<${A}> -> !ssk.tile<${A}, lanes = 1>
+      ssk.store %td, %d[%c0] : !ssk.tile<${A}, lanes = 1>, !ssk.global<f64>
+      ssk.return
+    })",
+                    {{"A", shape(m, m, "f64")},
+                     {"B", shape(m, n, element)},
+                     {"E", element}});
+}
+
+template <typename T>
+void checkInPlace(const Target &target, int m, int n,
+                  const std::string &element) {
+  SCOPED_TRACE(shape(m, n, element));
+  Kernels kernels(inPlaceKernel(m, n, element), target);
+  auto a = randomVector<double>(m * m, 3);
+  auto b = randomVector<T>(m * n, 4);
+  std::vector<T> c(m * n, T(99));
+  std::vector<double> d(m * m, 99);
+  kernels.run("f", 0, 1, a.data(), b.data(), c.data(), d.data());
+  for (int i = 0; i < m; ++i) {
+    for (int j = 0; j < n; ++j) {
+      double sum = 0;
+      for (int l = 0; l < m; ++l)
+        sum += a[i * m + l] * b[l * n + j];
+      EXPECT_NEAR(c[i * n + j], sum, sizeof(T) == 4 ? 1e-5 : 1e-13);
+    }
+    for (int j = 0; j < m; ++j) {
+      double sum = 0;
+      for (int l = 0; l < m; ++l)
+        sum += a[i * m + l] * a[j * m + l];
+      EXPECT_NEAR(d[i * m + j], sum, 1e-13);
+    }
+  }
+}
+
+TEST_P(MatmulTest, TakesThePlaceOfAFactor) {
+  for (int m : {1, 7, 16, 24}) {
+    checkInPlace<float>(GetParam(), m, 3 * m + 5, "f32");
+    checkInPlace<double>(GetParam(), m, m, "f64");
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, MatmulTest, testing::ValuesIn(getTargets()),
                          getTargetName);
 

@@ -140,13 +140,15 @@ TEST_F(EmulatedCuda, TilesOfEveryLengthAndLimit) {
     }
 }
 
-/// Scratch: fill, matrix products with every transposition and mixture of types.
+/// Scratch: fill, matrix products with every transposition and mixture of types,
+/// some in place of a factor.
 const char *const kMatmulKernel = R"mlir(
 ssk.kernel @products(%x: !ssk.global<f32> {ssk.name = "x"}, %y: !ssk.global<f64> {ssk.name = "y"}) attributes {programs_per_block = 1 : i64} {
   %c0 = arith.constant 0 : index
   %c15 = arith.constant 15 : index
   %c30 = arith.constant 30 : index
   %c60 = arith.constant 60 : index
+  %c90 = arith.constant 90 : index
   %zero = arith.constant 0.5 : f64
   %a = ssk.alloc : !ssk.shared<3x5xf32>
   %at = ssk.alloc : !ssk.shared<5x3xf32>
@@ -168,6 +170,12 @@ ssk.kernel @products(%x: !ssk.global<f32> {ssk.name = "x"}, %y: !ssk.global<f64>
   ssk.matmul %a, %a into %d {transpose_a} : !ssk.shared<3x5xf32>, !ssk.shared<3x5xf32>, !ssk.shared<5x5xf64>
   %r2 = ssk.load %d[%c0, %c0] : !ssk.shared<5x5xf64> -> !ssk.tile<5x5xf64, lanes = 1>
   ssk.store %r2, %y[%c60] : !ssk.tile<5x5xf64, lanes = 1>, !ssk.global<f64>
+  ssk.matmul %c, %a into %a : !ssk.shared<3x3xf64>, !ssk.shared<3x5xf32>, !ssk.shared<3x5xf32>
+  ssk.matmul %a, %at into %c : !ssk.shared<3x5xf32>, !ssk.shared<5x3xf32>, !ssk.shared<3x3xf64>
+  ssk.matmul %e, %c into %e : !ssk.shared<5x3xf32>, !ssk.shared<3x3xf64>, !ssk.shared<5x3xf32>
+  ssk.matmul %a, %e into %c : !ssk.shared<3x5xf32>, !ssk.shared<5x3xf32>, !ssk.shared<3x3xf64>
+  %r3 = ssk.load %c[%c0, %c0] : !ssk.shared<3x3xf64> -> !ssk.tile<3x3xf64, lanes = 1>
+  ssk.store %r3, %y[%c90] : !ssk.tile<3x3xf64, lanes = 1>, !ssk.global<f64>
   ssk.return
 }
 )mlir";
@@ -178,7 +186,7 @@ TEST_F(EmulatedCuda, MatrixProducts) {
   BothBackEnds both(module);
   std::vector<float> x = randomFloats(30, 3);
   for (int order : {0, 1, 2}) {
-    std::vector<double> cpu(90), cuda(90);
+    std::vector<double> cpu(99), cuda(99);
     const float *px = x.data();
     double *pCpu = cpu.data(), *pCuda = cuda.data();
     both.run("products", {&px, &pCpu}, {&px, &pCuda}, 1, order);

@@ -78,6 +78,23 @@ TEST(Options, FixedRankSetsActiveAndBuffer) {
             "fixed:16");
 }
 
+TEST(Options, DescribeTheCompaction) {
+  OptionTexts texts = good();
+  EXPECT_EQ(describeCompaction(*checkOptions(texts)),
+            "relative:0.03, active 8, buffer 8");
+  texts.policy = "budget:1234567";
+  texts.core = "qr";
+  texts.buffer = "16";
+  auto options = checkOptions(texts);
+  ASSERT_TRUE(options) << options.error();
+  EXPECT_EQ(options->policy.kind, PolicyKind::Budget);
+  EXPECT_EQ(options->core, Core::Qr);
+  EXPECT_EQ(describeCompaction(*options),
+            "budget:1234567, core qr, active 8, buffer 16");
+  EXPECT_EQ(errorWith(&OptionTexts::core, "lu"),
+            "--core: found 'lu', expected svd or qr");
+}
+
 TEST(Options, ResolveDefaultsByDevice) {
   OptionTexts texts = good();
   texts.device = "cuda:2";
@@ -151,7 +168,9 @@ TEST(Options, RejectPolicies) {
   EXPECT_EQ(error("energy:0"), "--policy: found 'energy:0', expected energy:F "
                                "with F above 0 and at most 1");
   EXPECT_EQ(error("best"), "--policy: found 'best', expected relative:EPS, "
-                           "fixed:R or energy:F");
+                           "fixed:R, energy:F or budget:BYTES");
+  EXPECT_EQ(error("budget:0"), "--policy: found 'budget:0', expected "
+                               "budget:BYTES with an integer of at least 1");
 }
 
 TEST(Options, RejectNumbers) {

@@ -1,0 +1,86 @@
+//===- CoreLowering.cpp - a compaction's core by singular values ----------===//
+//
+// Part of the SinkState project.
+//
+//===----------------------------------------------------------------------===//
+#include "CompactLowering.h"
+#include "sinkstate/routines.h"
+
+using namespace mlir;
+
+namespace sinkstate {
+
+void CompactLowering::addStatus(Value bits) {
+  Value before = k.read(status, k.index(0));
+  k.write(k.bitOr(before, bits), status, k.index(0));
+}
+
+void CompactLowering::scaleRow(Value matrix, Value i, Value factor) {
+  Value zero = k.index(0);
+  k.store(k.map(matrixRow(), {k.load(matrixRow(), matrix, {i, zero}), factor},
+                [&](ValueRange e) { return k.mul(e[0], e[1]); }),
+          matrix, {i, zero});
+}
+
+Value CompactLowering::callOrthogonalize(Value gram, Value factor) {
+  Value bits = k.name("bits", k.call("ss_orthogonalize",
+                                     {k.integer(m), gram, factor}, {1}, {1, 2}));
+  addStatus(k.bitAnd(bits, k.integer(SS_STATUS_NOT_FINITE)));
+  return k.less(k.integer(0),
+                k.bitAnd(bits, k.integer(SS_STATUS_ILL_CONDITIONED)));
+}
+
+void CompactLowering::orthogonalizeAgain(BlockSide &side, Value r,
+                                         Value scratch) {
+  k.note("ill-conditioned: form Q and orthogonalise it once more");
+  k.matmul(side.t, side.rows, side.rows, false, false);
+  k.matmul(side.rows, side.rows, scratch, false, true);
+  callOrthogonalize(scratch, side.t);
+  k.matmul(scratch, r, r, false, false);
+}
+
+void CompactLowering::orthogonalizeAlone(BlockSide &side, Value scratch) {
+  k.matmul(side.rows, side.rows, side.r, false, true);
+  Value again = callOrthogonalize(side.r, side.t);
+  k.branch(again, [&] { orthogonalizeAgain(side, side.r, scratch); });
+}
+
+void CompactLowering::orthogonalize() {
+  for (BlockSide *side : {&left, &right}) {
+    side->t = matrix(side == &left ? "t_left" : "t_right");
+    side->r = matrix(side == &left ? "r_left" : "r_right");
+  }
+  yt = matrix("yt");
+  k.note("orthogonalise the left side: Q = T A, R = T A A^T");
+  orthogonalizeAlone(left, yt);
+  k.note("orthogonalise the right side");
+  orthogonalizeAlone(right, yt);
+}
+
+void CompactLowering::core() {
+  k.note("core C = R_L diag(s) R_R^T");
+  Value s = k.load(matrixRow(), blockWeights, k.index(0));
+  k.loop(k.index(0), k.index(m), 1, [&](Value i) { scaleRow(left.r, i, s); });
+  k.matmul(left.r, right.r, left.r, false, true);
+}
+
+void CompactLowering::coreSvd() {
+  k.note("C = X diag(sigma) Y^T");
+  // X^T takes the place of R_R, which nobody needs any more.
+  addStatus(k.call("ss_core_svd", {k.integer(m), left.r, right.r, sigma, yt},
+                   {1}, {1, 2, 3, 4}));
+}
+
+void CompactLowering::rotate() {
+  k.note("rotated rows: U' = (X^T T_L) A_L, V' = (Y^T T_R) A_R");
+  k.matmul(right.r, left.t, left.t, false, false);
+  k.matmul(left.t, left.rows, left.rows, false, false);
+  k.matmul(yt, right.t, right.t, false, false);
+  k.matmul(right.t, right.rows, right.rows, false, false);
+  Value wide = k.load(matrixRow(), sigma, k.index(0));
+  Value narrow = k.map(k.lanes({m}), wide,
+                       [&](ValueRange e) { return k.narrow(e[0]); });
+  k.store(narrow, newWeights, k.index(0));
+}
+
+} // namespace sinkstate
