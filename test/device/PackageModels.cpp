@@ -59,6 +59,7 @@ std::vector<reference::LayerSpec> layersOf(const std::string &folder) {
       layer.phase = json["phase"];
       layer.policyKind = json["policy"]["kind"];
       layer.policyValue = json["policy"]["value"];
+      layer.core = json["core"];
     }
     layers.push_back(layer);
   }

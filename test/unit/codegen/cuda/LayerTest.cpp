@@ -23,6 +23,7 @@ namespace {
 struct Shape {
   const char *type, *gate, *norm, *policy;
   int64_t heads, keyHeads, dv, dk, active, buffer;
+  const char *core = "svd";
 };
 
 std::string getGraph(const Shape &s) {
@@ -31,7 +32,7 @@ std::string getGraph(const Shape &s) {
          text(s.heads) + " key_heads " + text(s.keyHeads) + " dv " + text(s.dv) + " dk " +
          text(s.dk) + " gate #ss.gate<" + s.gate + "> norm #ss.norm<" + s.norm +
          "> query_scale 0.25 policy #ss.policy<" + s.policy + "> active " + text(s.active) +
-         " buffer " + text(s.buffer) + " storage f32 form factored\n}\n";
+         " buffer " + text(s.buffer) + " core " + s.core + " storage f32 form factored\n}\n";
 }
 
 /// The arguments of a layer's kernels by name, in memory of its own.
@@ -183,7 +184,10 @@ INSTANTIATE_TEST_SUITE_P(
     Types, Layer,
     testing::Values(Shape{"gdn", "softplus", "add, 1.0e-6", "relative, 1.0e-3", 4, 2, 32, 64, 4, 4},
                     Shape{"mamba2", "softplus", "none", "energy, 9.99e-1", 2, 1, 20, 32, 4, 4},
-                    Shape{"kda", "bounded_channel, -5.0", "max, 1.0e-12", "fixed, 8", 2, 2, 32, 32, 8, 8}),
-    [](const auto &info) { return std::string(info.param.type); });
+                    Shape{"kda", "bounded_channel, -5.0", "max, 1.0e-12", "fixed, 8", 2, 2, 32, 32, 8, 8},
+                    Shape{"gdn", "softplus", "add, 1.0e-6", "relative, 1.0e-3", 4, 2, 32, 64, 4, 4, "qr"},
+                    Shape{"mamba2", "softplus", "none", "energy, 9.99e-1", 2, 1, 20, 32, 4, 4, "qr"},
+                    Shape{"kda", "bounded_channel, -5.0", "max, 1.0e-12", "fixed, 8", 2, 2, 32, 32, 8, 8, "qr"}),
+    [](const auto &info) { return std::string(info.param.type) + "_" + info.param.core; });
 
 } // namespace

@@ -6,58 +6,40 @@
 #include "ss/tile.cuh"
 #include "ss/top_k.cuh"
 
-// gdn_compact_h32_kh16_128x128_a8_b8_f32_5fb68678: compact
+// mamba2_compact_h4_kh1_80x128_a8_b8_svd_f32_8a599589: compact
 //
-// One warp a program, 1 program a block, 43760 bytes of shared memory, in a loop over programs.
+// One warp a program, 1 program a block, 24112 bytes of shared memory, in a loop over programs.
 // reads rows, weights, row_base, rank, status, count, buffer_k, buffer_u, buffer_g, work,
 // work_count, row_capacity
 // writes rows, weights, rank, status
 
 // What one program keeps in shared memory.
-struct gdn_compact_h32_kh16_128x128_a8_b8_f32_5fb68678_scratch {
+struct mamba2_compact_h4_kh1_80x128_a8_b8_svd_f32_8a599589_scratch {
   union {
-    alignas(16) int32_t ranking[160];
-    alignas(16) double work[16][16];
+    alignas(16) int32_t ranking[112];
+    alignas(16) double t_left[16][16];
   };
   union {
-    alignas(16) float all_weights[160];
-    alignas(16) double core[16][16];
-    alignas(16) double gram[16][16];
+    alignas(16) float all_weights[112];
+    alignas(16) double r_left[16][16];
   };
-  union {
-    alignas(16) float q[16][128];
-    alignas(16) float new_left[16][128];
-  };
-  union {
-    alignas(16) float q_1[16][128];
-    alignas(16) double t_right[16][16];
-  };
+  alignas(16) double yt[16][16];
+  alignas(16) double r_right[16][16];
+  alignas(16) double t_right[16][16];
   alignas(16) int32_t status[1];
   union {
     alignas(16) float new_weights[16];
     alignas(16) double sigma[16];
     alignas(16) double block_weights[16];
   };
-  union {
-    alignas(16) float new_right[16][128];
-    alignas(16) float left[16][128];
-  };
-  union {
-    alignas(16) double yt[16][16];
-    alignas(16) double r_left[16][16];
-  };
-  union {
-    alignas(16) double xt[16][16];
-    alignas(16) double r_right[16][16];
-  };
-  alignas(16) double t_left[16][16];
   alignas(16) float right[16][128];
+  alignas(16) float left[16][80];
   alignas(16) int32_t order[8];
-  alignas(16) float weights[144];
+  alignas(16) float weights[96];
 };
 
 extern "C" __global__ void __launch_bounds__(32)
-gdn_compact_h32_kh16_128x128_a8_b8_f32_5fb68678(
+mamba2_compact_h4_kh1_80x128_a8_b8_svd_f32_8a599589(
     float *__restrict__ rows,
     float *__restrict__ weights,
     const int64_t *__restrict__ row_base,
@@ -74,7 +56,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_f32_5fb68678(
     int32_t max_rank,
     const int32_t *__restrict__ row_capacity,
     int64_t programs) {
-  __shared__ gdn_compact_h32_kh16_128x128_a8_b8_f32_5fb68678_scratch scratch;
+  __shared__ mamba2_compact_h4_kh1_80x128_a8_b8_svd_f32_8a599589_scratch scratch;
   const int lane = ss::lane_id();
   const int64_t program_end = min(programs, int64_t(work_count[0]));
   const int64_t program_step = int64_t(gridDim.x);
@@ -85,9 +67,9 @@ gdn_compact_h32_kh16_128x128_a8_b8_f32_5fb68678(
       continue;
 
     const int64_t state = work[program];
-    const int64_t slot = state / 32;
-    const int64_t head = state % 32;
-    const int64_t key_head = head / 2;
+    const int64_t slot = state / 4;
+    const int64_t head = state % 4;
+    const int64_t key_head = head / 4;
     const int64_t stored = rank[state];
     const int64_t base = row_base[state];
     const int64_t pairs = count[slot] + count_ahead;
@@ -115,20 +97,20 @@ gdn_compact_h32_kh16_128x128_a8_b8_f32_5fb68678(
       const int64_t source = scratch.order[i];
       if (source < 0) {
         float tile[4] = {};
-        ss::store_lanes<float4, 128>(&scratch.left[i][0], tile);
+        ss::store_lanes<float4, 80>(&scratch.left[i][0], tile);
         float tile_1[4] = {};
         ss::store_lanes<float4, 128>(&scratch.right[i][0], tile_1);
         if (lane == 0)
           scratch.block_weights[i] = 0.0;
       } else {
         const int64_t row = base + source;
-        const int64_t row_at = row * 256;
+        const int64_t row_at = row * 208;
         float rows_tile[4];
         ss::load_lanes<float4, 128>(rows_tile, &rows[row_at]);
         float rows_tile_1[4];
-        ss::load_lanes<float4, 128>(rows_tile_1, &rows[row_at + 128]);
+        ss::load_lanes<float4, 80>(rows_tile_1, &rows[row_at + 128]);
         ss::store_lanes<float4, 128>(&scratch.right[i][0], rows_tile);
-        ss::store_lanes<float4, 128>(&scratch.left[i][0], rows_tile_1);
+        ss::store_lanes<float4, 80>(&scratch.left[i][0], rows_tile_1);
         if (lane == 0)
           scratch.block_weights[i] = double(scratch.weights[source]);
       }
@@ -140,20 +122,20 @@ gdn_compact_h32_kh16_128x128_a8_b8_f32_5fb68678(
       if (i < pairs) {
         const int64_t pair = state * 8 + i;
         float buffer_u_tile[4];
-        ss::load_lanes<float4, 128>(buffer_u_tile, &buffer_u[pair * 128]);
-        const int64_t key_at = ((slot * 16 + key_head) * 8 + i) * 128;
+        ss::load_lanes<float4, 80>(buffer_u_tile, &buffer_u[pair * 80]);
+        const int64_t key_at = ((slot + key_head) * 8 + i) * 128;
         float buffer_k_tile[4];
         ss::load_lanes<float4, 128>(buffer_k_tile, &buffer_k[key_at]);
         const float buffer_g_value = buffer_g[pair];
         __syncwarp();
-        ss::store_lanes<float4, 128>(&scratch.left[row][0], buffer_u_tile);
+        ss::store_lanes<float4, 80>(&scratch.left[row][0], buffer_u_tile);
         ss::store_lanes<float4, 128>(&scratch.right[row][0], buffer_k_tile);
         if (lane == 0)
           scratch.block_weights[row] = double(expf(decay_before - buffer_g_value));
       } else {
         float tile[4] = {};
         __syncwarp();
-        ss::store_lanes<float4, 128>(&scratch.left[row][0], tile);
+        ss::store_lanes<float4, 80>(&scratch.left[row][0], tile);
         float tile_1[4] = {};
         ss::store_lanes<float4, 128>(&scratch.right[row][0], tile_1);
         if (lane == 0)
@@ -161,82 +143,50 @@ gdn_compact_h32_kh16_128x128_a8_b8_f32_5fb68678(
       }
     }
 
-    // orthogonalise the left side: Q = T A, R = T G, G = A A^T
+    // orthogonalise the left side: Q = T A, R = T A A^T
     __syncwarp();
-    ss::matmul<false, true>(scratch.gram, scratch.left, scratch.left);
-    for (int64_t i = 0; i < 16; ++i) {
-      __syncwarp();
-      double gram_tile[1];
-      ss::load_lanes<double, 16>(gram_tile, &scratch.gram[i][0]);
-      ss::store_lanes<double, 16>(&scratch.work[i][0], gram_tile);
-    }
-
+    ss::matmul<false, true>(scratch.r_left, scratch.left, scratch.left);
     __syncwarp();
-    const int32_t bits = ss::orthogonalize<16>(16, &scratch.work[0][0], &scratch.t_left[0][0]);
-    __syncwarp();
-    ss::matmul<false, false>(scratch.r_left, scratch.t_left, scratch.gram);
+    const int32_t bits = ss::orthogonalize<16>(16, &scratch.r_left[0][0], &scratch.t_left[0][0]);
     const int32_t statu = scratch.status[0];
     __syncwarp();
     if (lane == 0)
       scratch.status[0] = statu | (bits & 1);
     if ((bits & 2) > 0) {
       // ill-conditioned: form Q and orthogonalise it once more
-      ss::matmul<false, false>(scratch.q_1, scratch.t_left, scratch.left);
+      ss::matmul<false, false>(scratch.left, scratch.t_left, scratch.left);
       __syncwarp();
-      ss::matmul<false, true>(scratch.gram, scratch.q_1, scratch.left);
-      ss::matmul<false, true>(scratch.work, scratch.q_1, scratch.q_1);
+      ss::matmul<false, true>(scratch.yt, scratch.left, scratch.left);
       __syncwarp();
-      const int32_t bits_1 = ss::orthogonalize<16>(16, &scratch.work[0][0], &scratch.t_left[0][0]);
+      const int32_t bits_1 = ss::orthogonalize<16>(16, &scratch.yt[0][0], &scratch.t_left[0][0]);
       const int32_t statu_1 = scratch.status[0];
       __syncwarp();
       if (lane == 0)
         scratch.status[0] = statu_1 | (bits_1 & 1);
-      ss::matmul<false, false>(scratch.r_left, scratch.t_left, scratch.gram);
-      for (int64_t i = 0; i < 16; ++i) {
-        float q_tile[4];
-        ss::load_lanes<float4, 128>(q_tile, &scratch.q_1[i][0]);
-        __syncwarp();
-        ss::store_lanes<float4, 128>(&scratch.left[i][0], q_tile);
-      }
+      ss::matmul<false, false>(scratch.r_left, scratch.yt, scratch.r_left);
     }
 
     // orthogonalise the right side
+    ss::matmul<false, true>(scratch.r_right, scratch.right, scratch.right);
     __syncwarp();
-    ss::matmul<false, true>(scratch.gram, scratch.right, scratch.right);
-    for (int64_t i = 0; i < 16; ++i) {
-      __syncwarp();
-      double gram_tile[1];
-      ss::load_lanes<double, 16>(gram_tile, &scratch.gram[i][0]);
-      ss::store_lanes<double, 16>(&scratch.work[i][0], gram_tile);
-    }
-
-    __syncwarp();
-    const int32_t bits_1 = ss::orthogonalize<16>(16, &scratch.work[0][0], &scratch.t_right[0][0]);
-    __syncwarp();
-    ss::matmul<false, false>(scratch.r_right, scratch.t_right, scratch.gram);
+    const int32_t bits_1 =
+        ss::orthogonalize<16>(16, &scratch.r_right[0][0], &scratch.t_right[0][0]);
     const int32_t statu_1 = scratch.status[0];
     __syncwarp();
     if (lane == 0)
       scratch.status[0] = statu_1 | (bits_1 & 1);
     if ((bits_1 & 2) > 0) {
       // ill-conditioned: form Q and orthogonalise it once more
-      ss::matmul<false, false>(scratch.q, scratch.t_right, scratch.right);
+      ss::matmul<false, false>(scratch.right, scratch.t_right, scratch.right);
       __syncwarp();
-      ss::matmul<false, true>(scratch.gram, scratch.q, scratch.right);
-      ss::matmul<false, true>(scratch.work, scratch.q, scratch.q);
+      ss::matmul<false, true>(scratch.yt, scratch.right, scratch.right);
       __syncwarp();
-      const int32_t bits_2 = ss::orthogonalize<16>(16, &scratch.work[0][0], &scratch.t_right[0][0]);
+      const int32_t bits_2 = ss::orthogonalize<16>(16, &scratch.yt[0][0], &scratch.t_right[0][0]);
       const int32_t statu_2 = scratch.status[0];
       __syncwarp();
       if (lane == 0)
         scratch.status[0] = statu_2 | (bits_2 & 1);
-      ss::matmul<false, false>(scratch.r_right, scratch.t_right, scratch.gram);
-      for (int64_t i = 0; i < 16; ++i) {
-        float q_tile[4];
-        ss::load_lanes<float4, 128>(q_tile, &scratch.q[i][0]);
-        __syncwarp();
-        ss::store_lanes<float4, 128>(&scratch.right[i][0], q_tile);
-      }
+      ss::matmul<false, false>(scratch.r_right, scratch.yt, scratch.r_right);
     }
 
     // core C = R_L diag(s) R_R^T
@@ -253,12 +203,12 @@ gdn_compact_h32_kh16_128x128_a8_b8_f32_5fb68678(
     }
 
     __syncwarp();
-    ss::matmul<false, true>(scratch.core, scratch.r_left, scratch.r_right);
+    ss::matmul<false, true>(scratch.r_left, scratch.r_left, scratch.r_right);
 
     // C = X diag(sigma) Y^T
     __syncwarp();
     const int32_t status_1 =
-        ss::core_svd<16>(16, &scratch.core[0][0], &scratch.xt[0][0], scratch.sigma,
+        ss::core_svd<16>(16, &scratch.r_left[0][0], &scratch.r_right[0][0], scratch.sigma,
         &scratch.yt[0][0]);
     const int32_t statu_2 = scratch.status[0];
     __syncwarp();
@@ -266,13 +216,12 @@ gdn_compact_h32_kh16_128x128_a8_b8_f32_5fb68678(
       scratch.status[0] = statu_2 | status_1;
 
     // rotated rows: U' = (X^T T_L) A_L, V' = (Y^T T_R) A_R
-    ss::matmul<false, false>(scratch.work, scratch.xt, scratch.t_left);
+    ss::matmul<false, false>(scratch.t_left, scratch.r_right, scratch.t_left);
     __syncwarp();
-    ss::matmul<false, false>(scratch.new_left, scratch.work, scratch.left);
+    ss::matmul<false, false>(scratch.left, scratch.t_left, scratch.left);
+    ss::matmul<false, false>(scratch.t_right, scratch.yt, scratch.t_right);
     __syncwarp();
-    ss::matmul<false, false>(scratch.work, scratch.yt, scratch.t_right);
-    __syncwarp();
-    ss::matmul<false, false>(scratch.new_right, scratch.work, scratch.right);
+    ss::matmul<false, false>(scratch.right, scratch.t_right, scratch.right);
     double sigma_tile[1];
     ss::load_lanes<double, 16>(sigma_tile, &scratch.sigma[0]);
     float tile[1];
@@ -291,14 +240,14 @@ gdn_compact_h32_kh16_128x128_a8_b8_f32_5fb68678(
 
     if ((scratch.status[0] & 1) > 0) {
       // not finite: the state becomes one NaN component
-      const int64_t row_at = base * 256;
       float tile_1[4];
       ss::splat(tile_1, 1.0f);
+      const int64_t row_at = base * 208;
       ss::store_lanes<float4, 128>(&rows[row_at], tile_1);
       float tile_2[4];
       ss::splat(tile_2, 1.0f);
       __syncwarp();
-      ss::store_lanes<float4, 128>(&rows[row_at + 128], tile_2);
+      ss::store_lanes<float4, 80>(&rows[row_at + 128], tile_2);
       if (lane == 0) {
         weights[base] = __int_as_float(0x7fc00000);
         rank[state] = 1;
@@ -315,25 +264,24 @@ gdn_compact_h32_kh16_128x128_a8_b8_f32_5fb68678(
       }
 
       const float threshold = ss::maximum(largest * 2.3841858e-7f, largest * policy_value);
+      int64_t kept_new = 0;
+      for (int64_t i = 0; i < 16; ++i) {
+        const float new_weight = scratch.new_weights[i];
+        kept_new += new_weight >= threshold && 0.0f < new_weight ? 1 : 0;
+      }
 
       // no more than max_rank components, nor than the block has room for
       const int64_t room = row_capacity[state];
       const int64_t value = max_rank;
       const int64_t most = room < value ? room : value;
-      const int64_t value_1 = stored + 16;
-      if (most < value_1) {
-        int64_t kept = 0;
+      if (most < stored + kept_new) {
+        int64_t carried = kept_new;
         for (int64_t i = 0; i < stored; ++i) {
           const float weight = scratch.weights[i];
-          kept += weight >= threshold && 0.0f < weight ? 1 : 0;
+          carried += weight >= threshold && 0.0f < weight ? 1 : 0;
         }
 
-        for (int64_t i = 0; i < 16; ++i) {
-          const float new_weight = scratch.new_weights[i];
-          kept += new_weight >= threshold && 0.0f < new_weight ? 1 : 0;
-        }
-
-        if (most < kept) {
+        if (most < carried) {
           const int32_t statu_3 = scratch.status[0];
           __syncwarp();
           if (lane == 0)
@@ -350,27 +298,28 @@ gdn_compact_h32_kh16_128x128_a8_b8_f32_5fb68678(
           ss::load_lanes<float, 16>(new_weights_tile, &scratch.new_weights[0]);
           __syncwarp();
           ss::store_lanes<float, 16>(&scratch.all_weights[stored], new_weights_tile);
+          const int64_t total = stored + 16;
           __syncwarp();
-          ss::top_k(scratch.ranking, scratch.all_weights, value_1);
-          for (int64_t i = most; i < value_1; ++i) {
+          ss::top_k(scratch.ranking, scratch.all_weights, total);
+          for (int64_t i = most; i < total; ++i) {
             __syncwarp();
-            const int64_t value_2 = scratch.ranking[i];
-            if (value_2 < stored) {
+            const int64_t value_1 = scratch.ranking[i];
+            if (value_1 < stored) {
               if (lane == 0)
-                scratch.weights[value_2] = -1.0f;
+                scratch.weights[value_1] = -1.0f;
             } else {
               if (lane == 0)
-                scratch.new_weights[value_2 - stored] = -1.0f;
+                scratch.new_weights[value_1 - stored] = -1.0f;
             }
           }
-        }
-      }
 
-      int64_t kept_new = 0;
-      for (int64_t i = 0; i < 16; ++i) {
-        __syncwarp();
-        const float new_weight = scratch.new_weights[i];
-        kept_new += new_weight >= threshold && 0.0f < new_weight ? 1 : 0;
+          kept_new = 0;
+          for (int64_t i = 0; i < 16; ++i) {
+            __syncwarp();
+            const float new_weight = scratch.new_weights[i];
+            kept_new += new_weight >= threshold && 0.0f < new_weight ? 1 : 0;
+          }
+        }
       }
 
       // new rows take the places of dropped ones
@@ -379,15 +328,15 @@ gdn_compact_h32_kh16_128x128_a8_b8_f32_5fb68678(
         __syncwarp();
         const float weight = scratch.weights[i];
         if (!((weight >= threshold && 0.0f < weight) || placed >= kept_new)) {
-          float new_right_tile[4];
-          ss::load_lanes<float4, 128>(new_right_tile, &scratch.new_right[placed][0]);
-          float new_left_tile[4];
-          ss::load_lanes<float4, 128>(new_left_tile, &scratch.new_left[placed][0]);
+          float right_tile[4];
+          ss::load_lanes<float4, 128>(right_tile, &scratch.right[placed][0]);
+          float left_tile[4];
+          ss::load_lanes<float4, 80>(left_tile, &scratch.left[placed][0]);
           const int64_t row = base + i;
-          const int64_t row_at = row * 256;
-          ss::store_lanes<float4, 128>(&rows[row_at], new_right_tile);
+          const int64_t row_at = row * 208;
+          ss::store_lanes<float4, 128>(&rows[row_at], right_tile);
           __syncwarp();
-          ss::store_lanes<float4, 128>(&rows[row_at + 128], new_left_tile);
+          ss::store_lanes<float4, 80>(&rows[row_at + 128], left_tile);
           if (lane == 0)
             scratch.weights[i] = scratch.new_weights[placed];
           ++placed;
@@ -404,17 +353,17 @@ gdn_compact_h32_kh16_128x128_a8_b8_f32_5fb68678(
           --last;
           if (row < last) {
             const int64_t row_1 = base + last;
-            const int64_t row_at = row_1 * 256;
+            const int64_t row_at = row_1 * 208;
             float rows_tile[4];
             ss::load_lanes<float4, 128>(rows_tile, &rows[row_at]);
             float rows_tile_1[4];
-            ss::load_lanes<float4, 128>(rows_tile_1, &rows[row_at + 128]);
+            ss::load_lanes<float4, 80>(rows_tile_1, &rows[row_at + 128]);
             const int64_t row_2 = base + row;
-            const int64_t row_at_1 = row_2 * 256;
+            const int64_t row_at_1 = row_2 * 208;
             __syncwarp();
             ss::store_lanes<float4, 128>(&rows[row_at_1], rows_tile);
             __syncwarp();
-            ss::store_lanes<float4, 128>(&rows[row_at_1 + 128], rows_tile_1);
+            ss::store_lanes<float4, 80>(&rows[row_at_1 + 128], rows_tile_1);
             const float weight_1 = scratch.weights[last];
             __syncwarp();
             if (lane == 0)
@@ -425,19 +374,19 @@ gdn_compact_h32_kh16_128x128_a8_b8_f32_5fb68678(
 
       // new rows that are left go to the end
       for (int64_t i = placed; i < kept_new; ++i) {
-        const int64_t value_2 = last + i - placed;
-        float new_right_tile[4];
-        ss::load_lanes<float4, 128>(new_right_tile, &scratch.new_right[i][0]);
-        float new_left_tile[4];
-        ss::load_lanes<float4, 128>(new_left_tile, &scratch.new_left[i][0]);
-        const int64_t row = base + value_2;
-        const int64_t row_at = row * 256;
+        const int64_t value_1 = last + i - placed;
+        float right_tile[4];
+        ss::load_lanes<float4, 128>(right_tile, &scratch.right[i][0]);
+        float left_tile[4];
+        ss::load_lanes<float4, 80>(left_tile, &scratch.left[i][0]);
+        const int64_t row = base + value_1;
+        const int64_t row_at = row * 208;
         __syncwarp();
-        ss::store_lanes<float4, 128>(&rows[row_at], new_right_tile);
+        ss::store_lanes<float4, 128>(&rows[row_at], right_tile);
         __syncwarp();
-        ss::store_lanes<float4, 128>(&rows[row_at + 128], new_left_tile);
+        ss::store_lanes<float4, 80>(&rows[row_at + 128], left_tile);
         if (lane == 0)
-          scratch.weights[value_2] = scratch.new_weights[i];
+          scratch.weights[value_1] = scratch.new_weights[i];
       }
 
       const int64_t new_rank = last + kept_new - placed;
