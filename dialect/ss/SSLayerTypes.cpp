@@ -9,9 +9,9 @@ using namespace sinkstate::ss;
 // clang-format off
 static const LayerTypeInfo kLayerTypes[] = {
     // type              theta  channelDecay  hasBeta  defaultGate                defaultCore
-    {LayerType::mamba2,  0,     false,        false,   GateKind::softplus,         CoreKind::svd},
-    {LayerType::gdn,     1,     false,        true,    GateKind::softplus,         CoreKind::svd},
-    {LayerType::kda,     1,     true,         true,    GateKind::softplus_channel, CoreKind::svd},
+    {LayerType::mamba2,  0,     false,        false,   GateKind::softplus,         CoreKind::qr},
+    {LayerType::gdn,     1,     false,        true,    GateKind::softplus,         CoreKind::qr},
+    {LayerType::kda,     1,     true,         true,    GateKind::softplus_channel, CoreKind::qr},
 };
 // clang-format on
 

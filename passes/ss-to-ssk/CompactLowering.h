@@ -78,12 +78,13 @@ private:
   /// Puts Q = T A in the place of A and makes T and R those of Q; R of A is
   /// the product of both.
   void orthogonalizeAgain(BlockSide &side, mlir::Value r, mlir::Value scratch);
-  void orthogonalizeFirst(BlockSide &side);
+  void orthogonalizeFirst(BlockSide &side, BlockSide &other);
   void orthogonalizeSecond(BlockSide &side, BlockSide &first);
-  void foldWeights(BlockSide &side);
-  mlir::Value largestComponent(mlir::Value gram);
+  void measureComponents(BlockSide &other);
+  void foldSizes(mlir::Value gram);
+  mlir::Value unfoldSizes(BlockSide &side);
   void measureLengths(mlir::Value r);
-  mlir::Value isUncertain(mlir::Value largest);
+  mlir::Value isUncertain();
   void normaliseRows(mlir::Value r);
   mlir::Value largestWeight();
   mlir::Value threshold(ss::PolicyAttr policy, mlir::Value largest);
@@ -124,7 +125,8 @@ private:
   mlir::Value blockWeights;
   std::optional<ss::Side> firstSide; ///< that has been orthogonalised
   bool hasBothSides = false;
-  mlir::Value magnitudes;            ///< [m] f64: squares of the components' sizes
+  mlir::Value lengths, sizes;        ///< [m] f64: of components, core qr
+  mlir::Value largest;               ///< size of the largest one
   mlir::Value noise;                 ///< weights below are rounding, or null
   mlir::Value pivots;                ///< [m] f64: the diagonal of R
   mlir::Value yt;                    ///< right singular vectors

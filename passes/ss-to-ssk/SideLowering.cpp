@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The block is H = A^T S B with the rows A of one side, B of the other and the
-// weights S. B is orthogonalised with the weights folded in: R = T S B B^T S and
-// Q = T S B, so that H = (R A)^T Q. Then the rows of R A are, through their Gram
+// weights S. B is orthogonalised with the weights and the lengths of A's rows
+// folded in (which makes the largest component the first pivot, and unfolded
+// again): H = (R A)^T Q, Q = T B. Then the rows of R A are, through their Gram
 // matrix R (A A^T) R^T: H = Q_2^T R_2 Q. The rows of A become Q_2; those of B
 // become the rows of R_2 Q of unit length, and their lengths the weights.
 //
@@ -37,7 +38,7 @@ LogicalResult CompactLowering::orthogonalizeSide(ss::OrthogonalizeSideOp op) {
                           "once between ss.concat and ss.merge");
   if (!firstSide) {
     firstSide = op.getSide();
-    orthogonalizeFirst(side);
+    orthogonalizeFirst(side, isLeft ? right : left);
   } else {
     hasBothSides = true;
     orthogonalizeSecond(side, isLeft ? right : left);
@@ -49,60 +50,86 @@ LogicalResult CompactLowering::orthogonalizeSide(ss::OrthogonalizeSideOp op) {
 // The first side
 //===----------------------------------------------------------------------===//
 
-void CompactLowering::foldWeights(BlockSide &side) {
-  Value zero = k.index(0), count = k.index(m);
+/// Into `sizes` goes the weight of every component times its length on the
+/// other side, into `lengths` that length.
+void CompactLowering::measureComponents(BlockSide &other) {
+  Value zero = k.index(0);
   Type row = matrixRow();
-  Value s = k.load(row, blockWeights, zero);
-  k.loop(zero, count, 1, [&](Value i) {
-    Value own = k.read(blockWeights, i);
+  lengths = k.name("lengths", k.shared({m}, k.f64()));
+  sizes = k.name("sizes", k.shared({m}, k.f64()));
+  k.loop(zero, k.index(m), 1, [&](Value i) {
+    k.write(k.read(other.r, {i, i}), lengths, i);
+  });
+  Value length = k.map(row, k.load(row, lengths, zero),
+                       [&](ValueRange e) { return k.sqrt(e[0]); });
+  k.store(length, lengths, zero);
+  k.store(k.map(row, {length, k.load(row, blockWeights, zero)},
+                [&](ValueRange e) { return k.mul(e[0], e[1]); }),
+          sizes, zero);
+}
+
+/// G = S B B^T S from B B^T, S the sizes.
+void CompactLowering::foldSizes(Value gram) {
+  Value zero = k.index(0);
+  Type row = matrixRow();
+  Value s = k.load(row, sizes, zero);
+  k.loop(zero, k.index(m), 1, [&](Value i) {
+    Value own = k.read(sizes, i);
     Value scaled =
-        k.map(row, {k.load(row, side.r, {i, zero}), s}, [&](ValueRange e) {
+        k.map(row, {k.load(row, gram, {i, zero}), s}, [&](ValueRange e) {
           return k.mul(k.mul(e[0], e[1]), own);
         });
-    k.store(scaled, side.r, {i, zero});
+    k.store(scaled, gram, {i, zero});
   });
 }
 
-void CompactLowering::orthogonalizeFirst(BlockSide &side) {
-  Value zero = k.index(0), count = k.index(m);
+/// Makes T and R of S B those of B and of the other side as it is. The squares
+/// of the columns of R are those of the components; returns the largest one's
+/// root.
+Value CompactLowering::unfoldSizes(BlockSide &side) {
+  Value zero = k.index(0);
   Type row = matrixRow();
-  side.r = matrix("x_t");
-  side.t = matrix("t_first");
-  k.note("orthogonalise one side, weights folded in: Q = T S B, R = T S B B^T S");
-  k.matmul(side.rows, side.rows, side.r, false, true);
-  foldWeights(side);
-  Value again = callOrthogonalize(side.r, side.t);
-  // Columns of T take the weights, squared columns of R say how long the rows
-  // of S B are.
-  Value s = k.load(row, blockWeights, zero);
+  Value s = k.load(row, sizes, zero);
+  Value inverse =
+      k.map(row, k.load(row, lengths, zero), [&](ValueRange e) {
+        return k.select(k.equal(e[0], k.wide(0)), k.wide(0),
+                        k.div(k.wide(1), e[0]));
+      });
   Values squares = k.loop(
-      zero, count, 1, {k.splat(row, k.wide(0))},
+      zero, k.index(m), 1, {k.splat(row, k.wide(0))},
       [&](Value i, ValueRange carried) -> Values {
         scaleRow(side.t, i, s);
-        return {k.map(row, {k.load(row, side.r, {i, zero}), carried[0]},
-                      [&](ValueRange e) { return k.fma(e[0], e[0], e[1]); })};
+        Value r = k.load(row, side.r, {i, zero});
+        k.store(k.map(row, {r, inverse},
+                      [&](ValueRange e) { return k.mul(e[0], e[1]); }),
+                side.r, {i, zero});
+        return {k.map(row, {r, carried[0]}, [&](ValueRange e) {
+          return k.fma(e[0], e[0], e[1]);
+        })};
       });
-  magnitudes = k.name("magnitudes", k.shared({m}, k.f64()));
-  k.store(squares[0], magnitudes, zero);
-  k.branch(again, [&] {
-    orthogonalizeAgain(side, side.r, k.name("gram", k.shared({m, m}, k.f64())));
-  });
+  return k.name("largest_component", k.sqrt(k.reduceMax(squares[0])));
+}
+
+void CompactLowering::orthogonalizeFirst(BlockSide &side, BlockSide &other) {
+  side.r = matrix("x_t");
+  side.t = matrix("t_first");
+  other.r = matrix("r_second");
+  other.t = matrix("t_second");
+  k.note("Gram matrix of the other side, A A^T, and the components' sizes S");
+  k.matmul(other.rows, other.rows, other.r, false, true);
+  measureComponents(other);
+  k.note("orthogonalise one side, sizes folded in: Q = T S B, R = T S B B^T S");
+  k.matmul(side.rows, side.rows, side.r, false, true);
+  foldSizes(side.r);
+  Value again = callOrthogonalize(side.r, side.t);
+  largest = unfoldSizes(side);
+  noise = k.name("noise", k.narrow(k.mul(largest, k.wide(kNoiseShare))));
+  k.branch(again, [&] { orthogonalizeAgain(side, side.r, other.t); });
 }
 
 //===----------------------------------------------------------------------===//
 // The second side
 //===----------------------------------------------------------------------===//
-
-Value CompactLowering::largestComponent(Value gram) {
-  k.note("the block's largest component");
-  Value zero = k.index(0);
-  k.loop(zero, k.index(m), 1, [&](Value i) {
-    Value product = k.mul(k.read(gram, {i, i}), k.read(magnitudes, i));
-    k.write(product, magnitudes, i);
-  });
-  return k.name("largest_component",
-                k.sqrt(k.reduceMax(k.load(matrixRow(), magnitudes, zero))));
-}
 
 void CompactLowering::measureLengths(Value r) {
   Value zero = k.index(0);
@@ -114,18 +141,18 @@ void CompactLowering::measureLengths(Value r) {
 }
 
 /// Whether a component that may be kept has an uncertain pivot.
-Value CompactLowering::isUncertain(Value largest) {
+Value CompactLowering::isUncertain() {
   Value zero = k.index(0);
   Type row = matrixRow();
-  Value lengths = k.load(row, sigma, zero);
+  Value weights = k.load(row, sigma, zero);
   Value lowest = k.wide(0);
   for (auto op : fused.getBody().getOps<ss::TruncateOp>())
     if (op.getPolicy().getKind() == ss::PolicyKind::relative)
-      lowest = k.mul(k.reduceMax(lengths),
+      lowest = k.mul(k.reduceMax(weights),
                      k.extend(t.arguments["policy_value"]));
   Value most = k.mul(largest, k.wide(kUncertainShare));
   Value marks = k.map(
-      row, {k.load(row, pivots, zero), lengths}, [&](ValueRange e) {
+      row, {k.load(row, pivots, zero), weights}, [&](ValueRange e) {
         Value small = k.both(k.less(k.wide(0), e[0]), k.less(e[0], most));
         return k.select(k.both(small, k.atLeast(e[1], lowest)), k.wide(1),
                         k.wide(0));
@@ -146,20 +173,14 @@ void CompactLowering::normaliseRows(Value r) {
 }
 
 void CompactLowering::orthogonalizeSecond(BlockSide &side, BlockSide &first) {
-  side.r = matrix("r_second");
-  side.t = matrix("t_second");
   pivots = k.name("pivots", k.shared({m}, k.f64()));
-  k.note("Gram matrix of the other side: A A^T");
-  k.matmul(side.rows, side.rows, side.r, false, true);
-  Value largest = largestComponent(side.r);
-  noise = k.name("noise", k.narrow(k.mul(largest, k.wide(kNoiseShare))));
-  k.note("of R A: R (A A^T) R^T; its T is multiplied with R");
+  k.note("Gram matrix of R A: R (A A^T) R^T; its T is multiplied with R");
   k.matmul(first.r, side.r, side.r, false, false);
   k.matmul(side.r, first.r, side.r, false, true);
   Value isIll = callOrthogonalize(side.r, side.t);
   k.matmul(side.t, first.r, side.t, false, false);
   measureLengths(side.r);
-  Value again = k.either(isIll, isUncertain(largest));
+  Value again = k.either(isIll, isUncertain());
   k.branch(again, [&] {
     orthogonalizeAgain(side, side.r, first.r);
     measureLengths(side.r);

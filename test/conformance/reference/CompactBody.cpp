@@ -92,9 +92,9 @@ Factors singularComponents(const Factors &block) {
   return result;
 }
 
-/// Components of the same sum by a pivoted QR of the right sides, with their
-/// weights, and one of the left sides that go with them: orthonormal on the
-/// left, of unit length on the right.
+/// Components of the same sum by a pivoted QR of the right sides, of the length
+/// of the whole components, and one of the left sides that go with them:
+/// orthonormal on the left, of unit length on the right.
 Factors qrComponents(const Factors &block) {
   auto decompose = [](const Matrix &a) -> std::pair<Matrix, Matrix> {
     Eigen::ColPivHouseholderQR<Matrix> qr(a);
@@ -103,8 +103,14 @@ Factors qrComponents(const Factors &block) {
     return {qr.householderQ() * Matrix::Identity(a.rows(), n),
             r * qr.colsPermutation().transpose()};
   };
-  const auto [q, r] = decompose(block.v * block.s.asDiagonal());
-  const auto [qLeft, rLeft] = decompose(block.u * r.transpose());
+  const Eigen::VectorXd lengths = block.u.colwise().norm();
+  Matrix directions = block.u;
+  for (Eigen::Index i = 0; i < lengths.size(); ++i)
+    if (lengths[i] > 0)
+      directions.col(i) /= lengths[i];
+  const Eigen::VectorXd sizes = block.s.cwiseProduct(lengths);
+  const auto [q, r] = decompose(block.v * sizes.asDiagonal());
+  const auto [qLeft, rLeft] = decompose(directions * r.transpose());
   Factors result;
   result.u = qLeft;
   result.v = q * rLeft.transpose();

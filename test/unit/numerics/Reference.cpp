@@ -43,16 +43,22 @@ struct FactorSvd {
   }
 };
 
-/// sum s_i u_i v_i^T by a pivoted QR of its right rows, weights included, and
-/// one of what that leaves on the left: u is orthonormal, v of unit length.
+/// sum s_i u_i v_i^T by a pivoted QR of its right sides, of the length of the
+/// whole components, and one of what that leaves on the left: u is orthonormal,
+/// v of unit length.
 struct FactorQr {
   Matrix u, v;
   Vector s;
 
   FactorQr(const Matrix &left, const Vector &weights, const Matrix &right) {
-    auto [q, r] = decompose(right * weights.asDiagonal());
-    // H = left (q r)^T = (left r^T) q^T
-    auto [qLeft, rLeft] = decompose(left * r.transpose());
+    Vector lengths = left.colwise().norm();
+    auto [q, r] = decompose(right * weights.cwiseProduct(lengths).asDiagonal());
+    // H = directions (q r)^T = (directions r^T) q^T
+    Matrix directions = left;
+    for (int i = 0; i < lengths.size(); ++i)
+      if (lengths[i] > 0)
+        directions.col(i) /= lengths[i];
+    auto [qLeft, rLeft] = decompose(directions * r.transpose());
     u = qLeft;
     v = q * rLeft.transpose();
     s = v.colwise().norm();

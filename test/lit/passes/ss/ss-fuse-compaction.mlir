@@ -10,7 +10,7 @@
 ss.model @model {
   ss.layer @layer0 type gdn index 0 heads 2 key_heads 2 dv 128 dk 128
       gate #ss.gate<softplus> norm #ss.norm<max, 1.0e-12> query_scale 0.125
-      policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage f32 form factored
+      policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 core svd storage f32 form factored
 }
 // CHECK-LABEL: func.func @layer0_decode
 // CHECK-NOT: ss.fused
