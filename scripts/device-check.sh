@@ -5,12 +5,14 @@
 #
 #   BUNDLE/device-check.sh [REPORT]
 #
-# SS_CHECK_ONLY="machine model tests sanitizer bench": which parts, all by
-# default. The exit code is 0 only if nothing failed.
+# SS_CHECK_ONLY="machine model start tests device bench sanitizer": which parts,
+# all by default (tests: the conformance suite; device: the device tests, with
+# cuSOLVER as an oracle, large grids and memories). It builds nothing. The exit
+# code is 0 only if nothing failed.
 set -uo pipefail
 bundle=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 report=${1:-/dev/null}
-parts=${SS_CHECK_ONLY:-machine model tests bench sanitizer}
+parts=${SS_CHECK_ONLY:-machine model start tests device bench sanitizer}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export SS_CACHE_DIR=$work/cache
@@ -40,7 +42,11 @@ elapsed() { awk -v a="$1" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f s", b - a 
 
 # The end of a googletest log: what failed, what was skipped and why.
 summarize() {
-  grep -E '^\[  (PASSED|FAILED|SKIPPED) +\]' "$log" | grep -E 'tests?[.,]|listed' | sort -u
+  awk '/^\[  (PASSED|FAILED|SKIPPED)/ && /[0-9]+ tests?[.,]/ {
+    for (i = 1; i < NF; ++i) if ($i ~ /^(PASSED|FAILED|SKIPPED)$/) sum[$i] += $(i + 2) }
+    END { for (what in sum) print sum[what], tolower(what) }' "$log"
+  awk '/: Skipped$/ { getline; reasons[$0]++ }
+    END { for (reason in reasons) print "skipped", reasons[reason], "times:", reason }' "$log"
   grep -E '^\[  FAILED  \].*(,|\()' "$log" | head -n 20
   if grep -q '^\[  FAILED' "$log"; then
     grep -B2 -A12 -E ': Failure$|C\+\+ exception' "$log" | head -n 60
@@ -63,31 +69,93 @@ machine() {
   } | quote
 }
 
-model() {
-  heading "The small model: states on the CPU and on the GPU"
-  local tokens=2000 device
-  for device in '' cuda; do
-    step "tiny-hybrid, ${device:-cpu}, $tokens tokens" 120 "$bundle/bin/tiny-hybrid" \
-      "$bundle/model" "$bundle/packages/tiny-hybrid" "$bundle/model/sample.bin" $tokens $device
-    printf '%s: ' "${device:-cpu}"; tail -n 3 "$log"; echo
-    cp "$log" "$work/model-${device:-cpu}"
-  done
-  # The text is predicted as well by both.
-  step "bits per byte differ by at most 0.01" 5 awk '
-    $4 ~ /^[0-9.]+,$/ { gsub(",", ""); bits[++n] = $4 }
-    END { d = bits[1] - bits[2]; exit !(n == 2 && d <= 0.01 && d >= -0.01) }' \
-    "$work/model-cpu" "$work/model-cuda"
-  step "engine start with every kernel cached" 60 "$bundle/bin/tiny-hybrid" \
-    "$bundle/model" "$bundle/packages/tiny-hybrid" "$bundle/model/sample.bin" 1 cuda
+# figure FILE GROUP NAME: a number of ss-run's JSON.
+figure() {
+  awk -v group="\"$2\":" -v name="\"$3\":" '
+    $1 == group { inside = 1 } inside && $1 == name { gsub(",", ""); print $2; exit }' "$1"
 }
 
+# run_model NAME PACKAGE DEVICE OPTION...: ss-run on the small model.
+run_model() {
+  local name=$1 package=$2 device=$3; shift 3
+  step "ss-run $name, $device" 180 "$bundle/bin/ss-run" --device "$device" \
+    --model "$bundle/model" --text "$bundle/model/sample.bin" \
+    --package "$bundle/packages/$package" --json "$work/$name-$device.json" "$@"
+  local code=$?
+  quote <"$log"
+  return $code
+}
+
+# compare_devices NAME GROUP FIGURE: the text is predicted as well by both.
+compare_devices() {
+  local name=$1 group=$2 value=$3 cpu gpu
+  cpu=$(figure "$work/$name-cpu.json" "$group" "$value")
+  gpu=$(figure "$work/$name-cuda.json" "$group" "$value")
+  printf '\n%s, bits per byte, %s: %s on the CPU, %s on the GPU\n' "$name" "$value" "$cpu" "$gpu"
+  step "$name: bits per byte, $value, within 1e-3" 5 awk -v a="$cpu" -v b="$gpu" '
+    BEGIN { d = a - b; exit !(a > 0 && b > 0 && d <= 0.001 && d >= -0.001) }'
+}
+
+model() {
+  heading "The small model: states on the CPU and on the GPU"
+  # The same configuration on both: no dense fallback, no consolidation, and a
+  # policy whose ranks stay below the layers' bounds of rows.
+  local same=(--tokens 2000 --dense-fallback off --consolidate off
+    --dense-package "$bundle/packages/tiny-hybrid-dense") device
+  for device in cpu cuda; do
+    run_model relative:0.1 tiny-hybrid-0.1 $device "${same[@]}"
+  done
+  compare_devices relative:0.1 bits_per_byte compressed
+  compare_devices relative:0.1 bits_per_byte dense
+  # What each device does by default; where rows ran out, it says so.
+  for device in cpu cuda; do
+    run_model relative:0.03 tiny-hybrid $device --tokens 2000
+  done
+  step "no GPU is exit code 3" 30 env CUDA_VISIBLE_DEVICES=-1 bash -c "'$bundle/bin/ss-run' --device cuda \
+    --model '$bundle/model' --text '$bundle/model/sample.bin' --tokens 2 \
+    --package '$bundle/packages/tiny-hybrid'; [ \$? = 3 ]"
+}
+
+start_up() {
+  heading "Start-up: an empty kernel cache, and every kernel cached"
+  local package
+  for package in packages/tiny-hybrid bench/Nemotron-3-Nano-4B bench/Qwen3.5-9B \
+    bench/Kimi-Linear-48B-A3B; do
+    step "start of $(basename $package)" 200 "$bundle/bin/ss-bench" start --package "$bundle/$package"
+    sed "s|$bundle/||" "$log"; echo
+  done
+}
+
+# shards NUMBER COMMAND...: the tests of a program, spread over processes.
+shards() {
+  local number=$1 index code=0 pids=(); shift
+  for ((index = 0; index < number; ++index)); do
+    GTEST_TOTAL_SHARDS=$number GTEST_SHARD_INDEX=$index "$@" >"$SS_SHARDS.$index" 2>&1 &
+    pids+=($!)
+  done
+  for index in "${!pids[@]}"; do wait "${pids[index]}" || code=1; done
+  cat "$SS_SHARDS".* || code=1
+  return $code
+}
+export -f shards
+
+# Half the processors, at most eight: they share the GPU.
+workers() { awk -v n="$(nproc)" 'BEGIN {
+  n = int(n / 2); if (n < 1) n = 1; if (n > 8) n = 8; print n }'; }
+
 test_suites() {
-  heading Tests
+  heading "Conformance suite"
   if [ -x "$bundle/bin/conformance_tests" ]; then
-    tests "conformance on CUDA" 300 "$bundle/bin/conformance_tests" \
-      --packages "$bundle/conformance" --gtest_filter='*cuda_*' --gtest_brief=1
+    export SS_SHARDS=$work/shard
+    tests "conformance on CUDA" 400 bash -c 'shards "$@"' shards "$(workers)" \
+      "$bundle/bin/conformance_tests" --packages "$bundle/conformance" \
+      --gtest_filter='*/cuda_*' --gtest_brief=1
   fi
-  tests "device tests" 180 "$bundle/bin/cuda-device-test" \
+}
+
+device_tests() {
+  heading "Device tests"
+  tests "device tests" 240 "$bundle/bin/cuda-device-test" \
     --package "$bundle/packages/tiny-hybrid" --gtest_brief=1
 }
 
@@ -127,7 +195,9 @@ main() {
   printf '# SinkState on a GPU\n\nrevision %s, %s\n' "$(cat "$bundle/revision")" "$(date -u +%FT%TZ)"
   ! has_part machine || machine
   ! has_part model || model
+  ! has_part start || start_up
   ! has_part tests || test_suites
+  ! has_part device || device_tests
   ! has_part bench || bench
   ! has_part sanitizer || sanitizer
   heading Summary

@@ -36,7 +36,7 @@ cmake -G Ninja -S "$root" -B "$device_build" -DCMAKE_BUILD_TYPE=Release \
   -DCMAKE_EXE_LINKER_FLAGS="$static" -DCMAKE_SHARED_LINKER_FLAGS="$static" \
   -DCMAKE_BUILD_WITH_INSTALL_RPATH=ON "-DCMAKE_INSTALL_RPATH=\$ORIGIN/../lib" \
   >"$device_build.log" 2>&1 || { tail -n 20 "$device_build.log" >&2; die "CMake failed"; }
-targets=(sinkstate tiny-hybrid ss-bench ss-cache cuda-device-test)
+targets=(sinkstate ss-run-packages ss-bench ss-cache cuda-device-test)
 conformance=0
 if ninja -C "$device_build" -t targets all | grep -q '^conformance_tests:'; then
   [ -x "$build/test/bin/conformance_packages" ] ||
@@ -46,7 +46,7 @@ if ninja -C "$device_build" -t targets all | grep -q '^conformance_tests:'; then
 fi
 say "building ${targets[*]}"
 ninja -C "$device_build" -j "$jobs" "${targets[@]}"
-cp "$device_build"/bin/{tiny-hybrid,ss-bench,ss-cache} "$bundle/bin"
+cp "$device_build"/bin/{ss-run,ss-bench,ss-cache} "$bundle/bin"
 cp "$device_build"/test/bin/cuda-device-test "$bundle/bin"
 [ $conformance = 0 ] || cp "$device_build/test/bin/conformance_tests" "$bundle/bin"
 cp "$device_build"/lib/libsinkstate.so "$bundle/lib"
@@ -64,7 +64,10 @@ compile() { # compile FOLDER ss-compile's options -- ss-import's arguments
   shift
   "$compiler_bin/ss-import" "$@" | "$compiler_bin/ss-compile" - -o "$folder" "${options[@]}"
 }
-compile "$bundle/packages/tiny-hybrid" --cpu=x86-64-v3 -- "$root/examples/tiny-hybrid"
+tiny=$root/examples/tiny-hybrid
+compile "$bundle/packages/tiny-hybrid" --cpu=x86-64-v3 -- "$tiny" --policy=relative:0.03
+compile "$bundle/packages/tiny-hybrid-0.1" --cpu=x86-64-v3 -- "$tiny" --policy=relative:0.1
+compile "$bundle/packages/tiny-hybrid-dense" --cpu=x86-64-v3 -- "$tiny" --form=dense
 for preset in Nemotron-3-Nano-4B Qwen3.5-9B Kimi-Linear-48B-A3B; do
   compile "$bundle/bench/$preset" --no-cpu -- --preset="$preset"
   compile "$bundle/bench/$preset-dense" --no-cpu -- --preset="$preset" --form=dense

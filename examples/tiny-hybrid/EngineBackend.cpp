@@ -152,23 +152,25 @@ Result<std::vector<int32_t>> EngineBackend::ranks(int layer,
   return ranks;
 }
 
-Status EngineBackend::checkStates() const {
+Result<int> EngineBackend::checkStates() const {
+  int tightened = 0;
   for (size_t layer = 0; layer < infos.size(); ++layer) {
     std::vector<int32_t> status(infos[layer].heads);
     for (size_t request = 0; request < slotOfRequest.size(); ++request) {
       if (ss_state_status(handle, static_cast<int32_t>(layer),
                           slotOfRequest[request], status.data()) != SS_OK)
         return lastError("status of layer " + std::to_string(layer));
-      for (size_t head = 0; head < status.size(); ++head)
-        if (status[head] != 0)
+      for (size_t head = 0; head < status.size(); ++head) {
+        tightened += status[head] == SS_STATUS_TIGHTENED;
+        if ((status[head] & ~SS_STATUS_TIGHTENED) != 0)
           return Error{"layer " + std::to_string(infos[layer].index) +
                        ", request " + std::to_string(request) + ", head " +
                        std::to_string(head) + ": found status " +
                        std::to_string(status[head]) +
-                       ", expected 0 (1: not finite, 4: an SVD did not "
-                       "converge, 8: rows "
-                       "dropped for lack of memory)"};
+                       ", expected 0 or 8 (1: not finite, 4: an SVD did not "
+                       "converge, 8: rows dropped for lack of room)"};
+      }
     }
   }
-  return std::nullopt;
+  return tightened;
 }

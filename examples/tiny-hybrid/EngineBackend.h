@@ -35,8 +35,9 @@ public:
   /// Stored rank of every head of one request; -1: dense. `layer` counts the
   /// engine's layers.
   Result<std::vector<int32_t>> ranks(int layer, int request) const;
-  /// The first state whose status is not clean, as an error.
-  Status checkStates() const;
+  /// The number of states that have dropped components for lack of rows; the
+  /// first one with any other status is an error.
+  Result<int> checkStates() const;
 
 private:
   EngineBackend() = default;

@@ -19,7 +19,7 @@ public:
   tiny_hybrid::Result<ss_statistics> statistics() override {
     return backend.statistics();
   }
-  tiny_hybrid::Status check() override { return backend.checkStates(); }
+  tiny_hybrid::Result<int> check() override { return backend.checkStates(); }
 
 private:
   const tiny_hybrid::EngineBackend &backend;

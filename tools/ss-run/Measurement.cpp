@@ -137,10 +137,12 @@ Result<Measurement> ss_run::measure(const Model &model, const TokenSource &text,
     if (options.progress)
       options.progress(step + 1);
   }
-  if (Status status = probe.check())
-    return std::move(*status);
+  Result<int> tightened = probe.check();
+  if (!tightened)
+    return tightened.takeError();
 
   Measurement result;
+  result.tightenedStates = *tightened;
   result.bitsPerByteDense = quality.bitsPerByteDense();
   result.bitsPerByteCompressed = quality.bitsPerByteCompressed();
   result.divergence = quality.divergence();

@@ -33,8 +33,9 @@ public:
   virtual tiny_hybrid::Result<std::vector<int32_t>> ranks(int layer,
                                                           int request) = 0;
   virtual tiny_hybrid::Result<ss_statistics> statistics() = 0;
-  /// Whether every state is sound.
-  virtual tiny_hybrid::Status check() = 0;
+  /// How many states have dropped components for lack of rows; an error where
+  /// one is not sound.
+  virtual tiny_hybrid::Result<int> check() = 0;
 };
 
 /// Ranks of all states of one layer type, over all steps and requests.
@@ -66,6 +67,7 @@ struct Measurement {
   tiny_hybrid::DecodeTimes dense, compressed;
   std::map<std::string, RankSummary> ranks; ///< by layer type
   ss_statistics statistics{};               ///< of the compressed engine
+  int tightenedStates = 0; ///< dropped components for lack of rows
   RankHistory history;
   std::string generated;
 };

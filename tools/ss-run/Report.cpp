@@ -94,6 +94,11 @@ std::string ss_run::formatTable(const Measurement &measurement,
          static_cast<long long>(measurement.statistics.compactions),
          static_cast<long long>(measurement.statistics.folds),
          static_cast<long long>(measurement.statistics.consolidations));
+  if (measurement.tightenedStates > 0)
+    append(text,
+           "%d states have dropped components that the policy would have kept, "
+           "for lack of rows\n",
+           measurement.tightenedStates);
   return text;
 }
 
@@ -162,6 +167,7 @@ std::string ss_run::formatJson(const Measurement &measurement,
   root["compactions"] = measurement.statistics.compactions;
   root["folds"] = measurement.statistics.folds;
   root["consolidations"] = measurement.statistics.consolidations;
+  root["tightened_states"] = measurement.tightenedStates;
   root["went_dense"] = measurement.statistics.went_dense;
   root["went_factored"] = measurement.statistics.went_factored;
   if (phases.start)

@@ -51,7 +51,9 @@ protected:
       largest = std::max(
           largest, (expected.logits() - found.logits()).cwiseAbs().maxCoeff());
     }
-    EXPECT_FALSE((*states)->checkStates());
+    Result<int> tightened = (*states)->checkStates();
+    EXPECT_TRUE(tightened) << tightened.error();
+    EXPECT_EQ(*tightened, 0);
     return largest;
   }
 

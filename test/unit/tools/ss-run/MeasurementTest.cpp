@@ -36,9 +36,12 @@ public:
     return statistics;
   }
 
-  Status check() override { return finalStatus; }
+  Result<int> check() override {
+    return finalStatus ? Result<int>(*finalStatus) : tightened;
+  }
 
   Status finalStatus;
+  int tightened = 0;
 
 private:
   std::vector<ProbedLayer> infos;
@@ -159,6 +162,11 @@ TEST_F(MeasurementTest, ReportsWhatIsNotFiniteAndUnsoundStates) {
   EXPECT_EQ(measure(model, golden(1, 4), dense, broken, probe, options).error(),
             "token 0, request 0: found logits that are not finite, expected "
             "finite ones from this model");
+  probe.tightened = 2;
+  DenseBackend third(model.config, 1, 1), fourth(model.config, 1, 1);
+  EXPECT_EQ(measure(model, golden(1, 4), third, fourth, probe, options)
+                ->tightenedStates,
+            2);
   DenseBackend again(model.config, 1, 1), same(model.config, 1, 1);
   probe.finalStatus = Error{"unsound"};
   EXPECT_EQ(measure(model, golden(1, 4), again, same, probe, options).error(),

@@ -73,6 +73,20 @@ TEST(Report, JsonHasTheSameFigures) {
   EXPECT_EQ(json["generated_bytes"], (std::vector<int>{'h', 255}));
 }
 
+TEST(Report, SaysWhereRowsRanOut) {
+  Measurement measurement = sample();
+  const std::string line = "3 states have dropped components that the policy "
+                           "would have kept, for lack of rows\n";
+  EXPECT_EQ(formatTable(measurement, options(), "p").find("lack of rows"),
+            std::string::npos);
+  measurement.tightenedStates = 3;
+  EXPECT_NE(formatTable(measurement, options(), "p").find(line),
+            std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(formatJson(measurement, options(), "p", {},
+                                             "v"))["tightened_states"],
+            3);
+}
+
 TEST(Report, JsonSurvivesPathsThatAreNotText) {
   RunOptions odd = options();
   odd.text = "\xff\xfe";
