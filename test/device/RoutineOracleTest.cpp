@@ -19,6 +19,9 @@ namespace {
 constexpr int kMatrices = 1024;
 /// Columns of the rows that are made orthonormal.
 constexpr int kWidth = 32;
+/// What may be lost of a row, relative to itself: a dropped residual, 3e-7, and
+/// where rows range over 1e13, pivots by size that are small of their own row.
+constexpr double kRowLoss = 2e-5;
 
 const char *kindOf(int i) {
   constexpr const char *kinds[] = {"random", "ill-conditioned", "graded",
@@ -82,7 +85,7 @@ protected:
                                         result.back();
       // Written so that NaN fails.
       for (int j = 0; j < m(); ++j)
-        EXPECT_LE(loss.row(j).norm(), 1e-6 * rows[i].row(j).norm())
+        EXPECT_LE(loss.row(j).norm(), kRowLoss * rows[i].row(j).norm())
             << "row " << j << " of matrix " << i;
     }
     return result;
@@ -141,7 +144,7 @@ TEST_P(RoutineOracle, AgreesThatRowsAreOrthonormal) {
       const Matrix &q = (*results)[size_t(i)];
       for (int j = 0; j < m(); ++j)
         EXPECT_NEAR(sigma[size_t(i * m() + j)], j < nonZeroRows(q) ? 1 : 0,
-                    exact ? 1e-12 : 1e-6);
+                    exact ? 1e-10 : 1e-6);
     }
   }
   for (int i = 0; i < kMatrices; ++i) {
@@ -149,7 +152,7 @@ TEST_P(RoutineOracle, AgreesThatRowsAreOrthonormal) {
     const Matrix &a = rows[size_t(i)], &q = twice[size_t(i)];
     const Matrix rest = a - a * q.transpose() * q;
     for (int j = 0; j < m(); ++j)
-      EXPECT_LE(rest.row(j).norm(), 1e-6 * a.row(j).norm())
+      EXPECT_LE(rest.row(j).norm(), kRowLoss * a.row(j).norm())
           << kindOf(i) << " matrix " << i << ", row " << j;
   }
 }
