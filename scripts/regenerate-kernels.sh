@@ -3,6 +3,8 @@
 # build:
 #   scripts/regenerate-kernels.sh [--tools build/bin] [--check]
 # --check: compares with what is there instead, and fails if anything differs.
+# Without --check it also compiles them and writes what they take (resources.json), where
+# NVRTC is; the test kernels-generated.resources compares that.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 tools=$root/build/bin
@@ -11,10 +13,10 @@ while [ $# -gt 0 ]; do
   case $1 in
     --tools) tools=$2; shift 2 ;;
     --check) check=true; shift ;;
-    *) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2 ;;
   esac
 done
-for tool in ss-import ss-opt ss-translate; do
+for tool in ss-import ss-opt ss-translate ss-kernels; do
   [ -x "$tools/$tool" ] || { echo "no $tools/$tool, expected it: build it or name its folder with --tools" >&2; exit 2; }
 done
 
@@ -54,7 +56,7 @@ LC_ALL=C sort -u "$folder/kernels" | sed 's/^/  /' >"$folder/unique"
 } >"$folder/new/manifest.json"
 
 if $check; then
-  diff -r -x README.md "$root/kernels_generated" "$folder/new" >&2 ||
+  diff -r -x README.md -x resources.json "$root/kernels_generated" "$folder/new" >&2 ||
     { echo "kernels_generated/ is not what the compiler prints: run scripts/regenerate-kernels.sh and look at the difference" >&2; exit 1; }
   exit 0
 fi
@@ -62,3 +64,7 @@ mkdir -p "$root/kernels_generated"
 rm -f "$root"/kernels_generated/*.cu
 cp "$folder"/new/* "$root/kernels_generated/"
 echo "$(ls "$folder/new" | grep -c '\.cu$') kernels in kernels_generated/"
+"$tools/ss-kernels" resources "$root/kernels_generated" || {
+  [ $? = 77 ] || exit 1
+  echo "resources.json is not written: do it where NVRTC is" >&2
+}
