@@ -8,8 +8,9 @@
  * gives one line for the calling thread: what was found, what was expected and
  * what to do. No exception and no abort crosses this boundary.
  *
- * Threads: an engine may be used from one thread at a time; two engines are
- * independent. Packages are immutable and may be shared.
+ * Threads: an engine may be used from one thread at a time, whichever it is; a
+ * call that finds another in the same engine is SS_BUSY and does nothing. Two
+ * engines are independent. Packages are immutable and may be shared.
  *
  * Devices: on the CPU every call is done when it returns, and `stream` is not
  * looked at. On CUDA the calls that take a `stream` (a CUstream or
@@ -58,13 +59,42 @@ typedef enum ss_result {
   SS_NOT_SUPPORTED = 12,     /* the engine's device cannot do this */
   SS_NOT_IN_BUFFER = 13,     /* the tokens to forget have been compacted */
   SS_MALFORMED_SNAPSHOT = 14,/* the bytes are no snapshot, or a damaged one */
-  SS_FOREIGN_SNAPSHOT = 15   /* a good snapshot that does not fit this engine */
+  SS_FOREIGN_SNAPSHOT = 15,  /* a good snapshot that does not fit this engine */
+  SS_BUSY = 16               /* another thread is in a call of this engine */
 } ss_result;
 
 /* One line about the last failure in this thread; "" after none. */
 SS_API const char *ss_last_error(void);
 /* "0.1.0 (abi 2)" */
 SS_API const char *ss_version(void);
+/* 10000 * major + 100 * minor + patch of this library. */
+SS_API int32_t ss_version_number(void);
+/* SS_ABI_VERSION of this library: it differs from the header's where the two do
+ * not fit. Within one ABI version structs only grow, at their ends: `struct_size`
+ * says which fields the caller knows, and what it does not know has its
+ * default. */
+SS_API int32_t ss_abi_version(void);
+
+/* ---- messages ----------------------------------------------------------- */
+
+typedef enum ss_log_level {
+  SS_LOG_OFF = 0,
+  SS_LOG_ERROR = 1,   /* a call failed with a fault of the library or device */
+  SS_LOG_WARNING = 2, /* work goes on, with less precision or more memory */
+  SS_LOG_INFO = 3,    /* once per engine */
+  SS_LOG_DEBUG = 4    /* single events, such as a dropped consolidation */
+} ss_log_level;
+
+/* `message` is one line and lives during the call; `subject` is a fixed word
+ * ("engine", "consolidation", "memory", "call"). May be called on any thread,
+ * also while an engine's call runs: do not call that engine from it. */
+typedef void (*ss_log_callback)(void *context, ss_log_level level,
+                                const char *subject, const char *message);
+
+/* One callback for the process; NULL: none, the default. Not while engines are
+ * in use. */
+SS_API ss_result ss_log_set(ss_log_callback callback, void *context,
+                            ss_log_level most);
 
 /* ---- packages ---------------------------------------------------------- */
 
@@ -108,6 +138,17 @@ typedef enum ss_consolidation {
                                         a decode call may have to wait */
 } ss_consolidation;
 
+/* What an engine does when rows need memory that there is not. */
+typedef enum ss_exhaustion {
+  SS_EXHAUSTION_REFUSE = 0, /* the call is SS_OUT_OF_MEMORY, before anything
+                               has changed: free a slot and repeat it */
+  SS_EXHAUSTION_TIGHTEN = 1 /* the compaction keeps the largest components that
+                               fit the rows the state has: status bit 8, and
+                               counted. SS_OUT_OF_MEMORY only where a state has
+                               no rows at all, at its first compaction. Not in
+                               deterministic mode */
+} ss_exhaustion;
+
 typedef struct ss_engine_options {
   uint32_t struct_size;      /* sizeof(ss_engine_options) */
   int32_t slots;             /* requests held at the same time, >= 1 */
@@ -138,10 +179,25 @@ typedef struct ss_engine_options {
                                 consolidation: download, upload, then SVDs, from
                                 the beginning again where there are fewer. Read
                                 during ss_engine_create only */
+  int32_t max_batch;         /* rows times tokens of the largest call whose
+                                arrays are not int32 slots, negative padding and
+                                f32: memory to convert them is allocated for so
+                                many with the engine. 0: there are no such
+                                calls */
+  int32_t reserved_slots;    /* slots 0 to reserved_slots - 1 are never handed
+                                out: 1 for callers whose null slot is 0 */
+  int64_t state_bytes_limit; /* most bytes for states, as allocated_bytes in
+                                ss_statistics counts them; 0: no limit */
+  int32_t exhaustion;        /* an ss_exhaustion: what happens at that limit, or
+                                where the device has no more memory */
+  int32_t reserved;          /* 0 */
 } ss_engine_options;
 
 /* Defaults: 1 slot, 0 threads, what the device does, the CPU. */
-SS_API void ss_engine_options_init(ss_engine_options *options);
+#define ss_engine_options_init(options)                                        \
+  ss_engine_options_init_sized((options), sizeof(ss_engine_options))
+SS_API void ss_engine_options_init_sized(ss_engine_options *options,
+                                         size_t struct_size);
 
 /* Bytes an engine would need, before anything is allocated and without looking
  * for a device. `expected` takes every state at half its rank bound; on CUDA
@@ -187,6 +243,28 @@ SS_API ss_result ss_slot_reset(ss_engine *engine, int32_t slot, void *stream);
 
 /* ---- decoding ---------------------------------------------------------- */
 
+/* Elements of arrays in the caller's memory. */
+typedef enum ss_element_type {
+  SS_ELEMENT_F32 = 0,
+  SS_ELEMENT_F16 = 1,
+  SS_ELEMENT_BF16 = 2
+} ss_element_type;
+
+typedef enum ss_slot_type {
+  SS_SLOT_I32 = 0,
+  SS_SLOT_I64 = 1
+} ss_slot_type;
+
+/* Which slot indices are padding: rows that touch no state and whose y is 0.
+ * A value that the rule names must not be a slot that can have an owner: see
+ * reserved_slots. */
+typedef enum ss_padding {
+  SS_PADDING_NEGATIVE = 0, /* index < 0 */
+  SS_PADDING_VALUE = 1,    /* index == padding_value; other negative ones are
+                              errors */
+  SS_PADDING_UP_TO = 2     /* index <= padding_value: a null slot 0 */
+} ss_padding;
+
 /* Rows of a batch in f32. Row b starts at data + b * stride (in elements);
  * within a row heads are contiguous. stride 0 means packed. */
 typedef struct ss_input {
@@ -208,7 +286,30 @@ typedef struct ss_decode_args {
   float *y;                /* [batch, heads, dv] */
   int64_t y_stride;
   void *stream;
+  /* What the arrays hold, where it is not int32 slots, negative padding and f32:
+   * the pointers are then cast, strides stay in elements. Such arrays are
+   * converted on the way (max_batch in ss_engine_options), 16-bit outputs are
+   * rounded to nearest. On CUDA: 0, all of them. */
+  int32_t slot_type;     /* an ss_slot_type */
+  int32_t padding;       /* an ss_padding */
+  int64_t padding_value;
+  int32_t input_type;    /* of q, k, v: an ss_element_type */
+  int32_t gate_type;     /* of gate and beta */
+  int32_t y_type;
+  int32_t reserved;      /* 0 */
 } ss_decode_args;
+
+/* The slots of a batch, of any type and with any padding rule, as in
+ * ss_decode_args. */
+typedef struct ss_rows {
+  uint32_t struct_size;
+  int32_t batch;
+  const void *slots;
+  int32_t slot_type;
+  int32_t padding;
+  int64_t padding_value;
+  void *stream;
+} ss_rows;
 
 /* Begins a step of these requests, before its first layer. On CUDA it lists,
  * on the device, the states that are due in this step; every layer is then
@@ -230,6 +331,10 @@ SS_API ss_result ss_decode_layer(ss_engine *engine, int32_t layer,
  * after the last layer. Negative slots are skipped. */
 SS_API ss_result ss_end_step(ss_engine *engine, const int32_t *slots,
                              int32_t batch, void *stream);
+
+/* ss_begin_step and ss_end_step for slots of any type. */
+SS_API ss_result ss_begin_step_rows(ss_engine *engine, const ss_rows *rows);
+SS_API ss_result ss_end_step_rows(ss_engine *engine, const ss_rows *rows);
 
 /* Waits until everything queued on `stream` is done, and reports what went
  * wrong in it. For tests and measurements; not while a stream is captured. */
@@ -286,9 +391,34 @@ typedef struct ss_statistics {
   int64_t components_removed;    /* by consolidation, in whatever mode */
   int64_t consolidation_lag_sum; /* tokens between start and landing */
   int64_t consolidation_lag_max;
+  /* Memory. The means are over the steps (ss_end_step) so far. */
+  int64_t steps;
+  double mean_allocated_bytes, mean_live_bytes;
+  int64_t used_bytes;       /* of allocated_bytes, what is in the states' rows,
+                               buffers and tables now; the rest is
+                               fragmentation and blocks kept for reuse */
+  int64_t conversion_bytes; /* for max_batch, not in allocated_bytes */
+  int64_t tightened;        /* compactions that kept less than the policy would
+                               have, for want of memory */
+  int64_t refused;          /* calls that were SS_OUT_OF_MEMORY */
 } ss_statistics;
 SS_API ss_result ss_engine_statistics(const ss_engine *engine,
                                       ss_statistics *out);
+
+/* The slots in use of one layer, now. */
+typedef struct ss_layer_statistics {
+  uint32_t struct_size;
+  int32_t status;          /* of all states together: status bits, or'ed */
+  int64_t states;          /* heads of slots in use */
+  int64_t dense_states;    /* of those: stored dense */
+  int64_t rank_sum;        /* of the others */
+  int32_t rank_max;
+  int32_t buffered_max;    /* most pairs in a buffer */
+  int64_t dense_bytes, live_bytes; /* as in ss_statistics */
+  int64_t allocated_bytes; /* on the CPU; 0 on CUDA, whose layers share */
+} ss_layer_statistics;
+SS_API ss_result ss_layer_get_statistics(const ss_engine *engine, int32_t layer,
+                                         ss_layer_statistics *out);
 
 /* ---- hand-over: several tokens, rollback -------------------------------- */
 
@@ -409,13 +539,6 @@ SS_API ss_result ss_snapshot_inspect(const void *data, size_t bytes,
  * fresh. */
 SS_API ss_result ss_slot_fork(ss_engine *engine, int32_t from, int32_t to,
                               void *stream);
-
-/* Elements of dense states in the caller's memory. */
-typedef enum ss_element_type {
-  SS_ELEMENT_F32 = 0,
-  SS_ELEMENT_F16 = 1,
-  SS_ELEMENT_BF16 = 2
-} ss_element_type;
 
 /* Where element (v, k) of H of a head lies: at
  * place * slot_stride + head * head_stride + v * dv_stride + k * dk_stride

@@ -47,6 +47,12 @@ inline ss_engine_options engineOptions() {
   return options;
 }
 
+/// One callback for the process; null: none.
+inline void setLog(ss_log_callback callback, void *context,
+                   ss_log_level most = SS_LOG_INFO) {
+  check(ss_log_set(callback, context, most));
+}
+
 /// Decode arguments with struct_size set and everything else zero.
 inline ss_decode_args decodeArgs() {
   ss_decode_args args = {};
@@ -172,6 +178,16 @@ public:
     check(ss_slot_set_position(get(), slot, position, stream));
   }
 
+  /// Slots of any type and padding; struct_size may be left out.
+  void beginStepRows(ss_rows rows) {
+    rows.struct_size = sizeof rows;
+    check(ss_begin_step_rows(get(), &rows));
+  }
+  void endStepRows(ss_rows rows) {
+    rows.struct_size = sizeof rows;
+    check(ss_end_step_rows(get(), &rows));
+  }
+
   void synchronize(void *stream = nullptr) {
     check(ss_engine_synchronize(get(), stream));
   }
@@ -193,6 +209,12 @@ public:
     std::vector<int32_t> status(size_t(layerInfo(layer).heads));
     check(ss_state_status(get(), layer, slot, status.data()));
     return status;
+  }
+  ss_layer_statistics layerStatistics(int32_t layer) const {
+    ss_layer_statistics statistics = {};
+    statistics.struct_size = sizeof statistics;
+    check(ss_layer_get_statistics(get(), layer, &statistics));
+    return statistics;
   }
   ss_statistics statistics() const {
     ss_statistics statistics = {};

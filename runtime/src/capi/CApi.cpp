@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "capi/CheckedArguments.h"
+#include "observe/Log.h"
 #include "package/Package.h"
 
 #include "sinkstate/sinkstate.h"
@@ -22,6 +23,8 @@ const char *ss_last_error(void) { return lastError(); }
 #define SS_TEXT(x) SS_TEXT_OF(x)
 static_assert(SS_ABI_VERSION == 2u, "ss_version() names the ABI");
 const char *ss_version(void) { return SS_TEXT(SS_PROJECT_VERSION) " (abi 2)"; }
+int32_t ss_version_number(void) { return SS_PROJECT_VERSION_NUMBER; }
+int32_t ss_abi_version(void) { return SS_ABI_VERSION; }
 
 ss_result ss_package_open(const char *folder, ss_package **out) {
   return guarded([&] {
@@ -47,17 +50,42 @@ ss_result ss_package_from_memory(const char *manifest, size_t size,
 
 void ss_package_close(ss_package *package) { delete package; }
 
+namespace {
+
+ss_engine_options defaultOptions() {
+  ss_engine_options options = {};
+  options.struct_size = sizeof(ss_engine_options);
+  options.slots = 1;
+  options.dense_fallback = -1;
+  options.consolidate_every = -1;
+  options.consolidation = -1;
+  options.consolidation_lag = -1;
+  return options;
+}
+
+ss_engine_options readOptions(const ss_engine_options *options) {
+  return readStruct(options, kFirstEngineOptions, defaultOptions(), "options",
+                    "ss_engine_options");
+}
+
+} // namespace
+
+// The macro of the header has this name.
+#undef ss_engine_options_init
+extern "C" SS_API void ss_engine_options_init(ss_engine_options *options);
+/// For callers of the first header: it knew no more than these bytes.
 void ss_engine_options_init(ss_engine_options *options) {
+  ss_engine_options_init_sized(options, kFirstEngineOptions);
+}
+
+void ss_engine_options_init_sized(ss_engine_options *options,
+                                  size_t struct_size) {
   if (!options)
     return;
-  *options = ss_engine_options{};
-  options->struct_size = sizeof(ss_engine_options);
-  options->slots = 1;
-  options->threads = 0;
-  options->dense_fallback = -1;
-  options->consolidate_every = -1;
-  options->consolidation = -1;
-  options->consolidation_lag = -1;
+  ss_engine_options defaults = defaultOptions();
+  const size_t size = std::min(struct_size, sizeof defaults);
+  defaults.struct_size = uint32_t(size);
+  std::memcpy(options, &defaults, size);
 }
 
 ss_result ss_engine_plan(const ss_package *package,
@@ -65,9 +93,13 @@ ss_result ss_engine_plan(const ss_package *package,
                          ss_memory_plan *out) {
   return guarded([&] {
     require(package, "package");
-    requireStruct(options, "options", "ss_engine_options");
+    const ss_engine_options given = readOptions(options);
     requireStruct(out, "out", "ss_memory_plan");
-    planEngine(*package->content, *options, *out);
+    planEngine(*package->content, given, *out);
+    const int64_t conversion =
+        RowConversion::bytesFor(package->content->manifest(), given.max_batch);
+    out->worst_case += conversion;
+    out->expected += conversion;
   });
 }
 
@@ -75,10 +107,18 @@ ss_result ss_engine_create(const ss_package *package,
                            const ss_engine_options *options, ss_engine **out) {
   return guarded([&] {
     require(package, "package");
-    requireStruct(options, "options", "ss_engine_options");
     require(out, "out");
     *out = nullptr;
-    *out = new ss_engine{createEngine(package->content, *options)};
+    const ss_engine_options given = readOptions(options);
+    auto engine = std::make_unique<ss_engine>();
+    engine->engine = createEngine(package->content, given);
+    if (given.max_batch > 0)
+      engine->conversion = std::make_unique<RowConversion>(
+          package->content->manifest(), given);
+    *out = engine.release();
+    writeLog(SS_LOG_INFO, "engine", "model '",
+             package->content->manifest().model, "', ", given.slots,
+             " slots");
   });
 }
 
@@ -91,7 +131,7 @@ int32_t ss_layer_count(const ss_engine *engine) {
 ss_result ss_layer_get_info(const ss_engine *engine, int32_t layer,
                             ss_layer_info *out) {
   return guarded([&] {
-    require(engine, "engine");
+    const EngineCall call(engine);
     requireStruct(out, "out", "ss_layer_info");
     engine->engine->layerInfo(layer, *out);
   });
@@ -99,7 +139,7 @@ ss_result ss_layer_get_info(const ss_engine *engine, int32_t layer,
 
 ss_result ss_slot_alloc(ss_engine *engine, int32_t *slot, void *stream) {
   return guarded([&] {
-    require(engine, "engine");
+    const EngineCall call(engine);
     require(slot, "slot");
     *slot = engine->engine->allocateSlot(stream);
   });
@@ -107,14 +147,14 @@ ss_result ss_slot_alloc(ss_engine *engine, int32_t *slot, void *stream) {
 
 ss_result ss_slot_free(ss_engine *engine, int32_t slot) {
   return guarded([&] {
-    require(engine, "engine");
+    const EngineCall call(engine);
     engine->engine->freeSlot(slot);
   });
 }
 
 ss_result ss_slot_reset(ss_engine *engine, int32_t slot, void *stream) {
   return guarded([&] {
-    require(engine, "engine");
+    const EngineCall call(engine);
     engine->engine->resetSlot(slot, stream);
   });
 }
@@ -122,15 +162,16 @@ ss_result ss_slot_reset(ss_engine *engine, int32_t slot, void *stream) {
 ss_result ss_decode_layer(ss_engine *engine, int32_t layer,
                           const ss_decode_args *args) {
   return guarded([&] {
-    require(engine, "engine");
-    requireStruct(args, "args", "ss_decode_args");
-    engine->engine->decodeLayer(layer, *args);
+    const EngineCall call(engine);
+    decodeConverted(*engine->engine, engine->conversion.get(), layer,
+                    readDecodeArgs(args), nullptr);
   });
 }
 
 ss_result ss_begin_step(ss_engine *engine, const int32_t *slots, int32_t batch,
                         void *stream) {
   return guarded([&] {
+    const EngineCall call(engine);
     requireBatch(engine, slots, batch);
     engine->engine->beginStep({slots, size_t(batch)}, stream);
   });
@@ -139,6 +180,7 @@ ss_result ss_begin_step(ss_engine *engine, const int32_t *slots, int32_t batch,
 ss_result ss_end_step(ss_engine *engine, const int32_t *slots, int32_t batch,
                       void *stream) {
   return guarded([&] {
+    const EngineCall call(engine);
     requireBatch(engine, slots, batch);
     engine->engine->endStep({slots, size_t(batch)}, stream);
   });
@@ -146,7 +188,7 @@ ss_result ss_end_step(ss_engine *engine, const int32_t *slots, int32_t batch,
 
 ss_result ss_engine_synchronize(ss_engine *engine, void *stream) {
   return guarded([&] {
-    require(engine, "engine");
+    const EngineCall call(engine);
     engine->engine->synchronize(stream);
   });
 }
@@ -154,7 +196,7 @@ ss_result ss_engine_synchronize(ss_engine *engine, void *stream) {
 ss_result ss_state_densify(ss_engine *engine, int32_t layer, int32_t slot,
                            float *out) {
   return guarded([&] {
-    require(engine, "engine");
+    const EngineCall call(engine);
     require(out, "out");
     engine->engine->densify(layer, slot, out);
   });
@@ -163,7 +205,7 @@ ss_result ss_state_densify(ss_engine *engine, int32_t layer, int32_t slot,
 ss_result ss_state_ranks(const ss_engine *engine, int32_t layer, int32_t slot,
                          int32_t *ranks) {
   return guarded([&] {
-    require(engine, "engine");
+    const EngineCall call(engine);
     require(ranks, "ranks");
     engine->engine->ranks(layer, slot, ranks);
   });
@@ -172,7 +214,7 @@ ss_result ss_state_ranks(const ss_engine *engine, int32_t layer, int32_t slot,
 ss_result ss_state_status(const ss_engine *engine, int32_t layer, int32_t slot,
                           int32_t *status) {
   return guarded([&] {
-    require(engine, "engine");
+    const EngineCall call(engine);
     require(status, "status");
     engine->engine->status(layer, slot, status);
   });
@@ -180,15 +222,20 @@ ss_result ss_state_status(const ss_engine *engine, int32_t layer, int32_t slot,
 
 ss_result ss_engine_statistics(const ss_engine *engine, ss_statistics *out) {
   return guarded([&] {
-    require(engine, "engine");
-    requireStruct(out, "out", "ss_statistics");
-    engine->engine->statistics(*out);
+    const EngineCall call(engine);
+    readStruct(out, kFirstStatistics, ss_statistics{}, "out",
+               "ss_statistics");
+    ss_statistics now = {};
+    engine->engine->statistics(now);
+    now.conversion_bytes =
+        engine->conversion ? engine->conversion->bytes() : 0;
+    writeStruct(out, now);
   });
 }
 
 ss_result ss_device_malloc(ss_engine *engine, size_t bytes, void **out) {
   return guarded([&] {
-    require(engine, "engine");
+    const EngineCall call(engine);
     require(out, "out");
     *out = nullptr;
     if (bytes == 0)
@@ -199,7 +246,7 @@ ss_result ss_device_malloc(ss_engine *engine, size_t bytes, void **out) {
 
 ss_result ss_device_free(ss_engine *engine, void *memory) {
   return guarded([&] {
-    require(engine, "engine");
+    const EngineCall call(engine);
     if (memory)
       engine->engine->freeMemory(memory);
   });
@@ -208,7 +255,7 @@ ss_result ss_device_free(ss_engine *engine, void *memory) {
 ss_result ss_device_copy_in(ss_engine *engine, void *to, const void *from,
                             size_t bytes, void *stream) {
   return guarded([&] {
-    require(engine, "engine");
+    const EngineCall call(engine);
     require(to, "to");
     require(from, "from");
     engine->engine->copyIn(to, from, bytes, stream);
@@ -218,7 +265,7 @@ ss_result ss_device_copy_in(ss_engine *engine, void *to, const void *from,
 ss_result ss_device_copy_out(ss_engine *engine, void *to, const void *from,
                              size_t bytes, void *stream) {
   return guarded([&] {
-    require(engine, "engine");
+    const EngineCall call(engine);
     require(to, "to");
     require(from, "from");
     engine->engine->copyOut(to, from, bytes, stream);

@@ -27,17 +27,17 @@ ss_result ss_decode_layer_tokens(ss_engine *engine, int32_t layer,
                                  const ss_decode_args *args,
                                  const ss_token_args *tokens) {
   return guarded([&] {
-    require(engine, "engine");
-    requireStruct(args, "args", "ss_decode_args");
+    const EngineCall call(engine);
     requireStruct(tokens, "tokens", "ss_token_args");
-    engine->engine->decodeTokens(layer, *args, *tokens);
+    decodeConverted(*engine->engine, engine->conversion.get(), layer,
+                    readDecodeArgs(args), tokens);
   });
 }
 
 ss_result ss_slot_rollback(ss_engine *engine, int32_t slot, int32_t tokens,
                            void *stream) {
   return guarded([&] {
-    require(engine, "engine");
+    const EngineCall call(engine);
     if (slot < 0)
       fail(SS_INVALID_ARGUMENT, "slot ", slot, ", expected 0 or more");
     engine->engine->rollback({&slot, 1}, {&tokens, 1}, stream);
@@ -48,6 +48,7 @@ ss_result ss_slot_rollback_batch(ss_engine *engine, const int32_t *slots,
                                  const int32_t *tokens, int32_t batch,
                                  void *stream) {
   return guarded([&] {
+    const EngineCall call(engine);
     requireBatch(engine, slots, batch);
     require(tokens, "tokens");
     engine->engine->rollback({slots, size_t(batch)}, {tokens, size_t(batch)},
@@ -58,7 +59,7 @@ ss_result ss_slot_rollback_batch(ss_engine *engine, const int32_t *slots,
 ss_result ss_slot_rollback_room(const ss_engine *engine, int32_t slot,
                                 int32_t *tokens) {
   return guarded([&] {
-    require(engine, "engine");
+    const EngineCall call(engine);
     require(tokens, "tokens");
     *tokens = engine->engine->rollbackRoom(slot);
   });
@@ -67,7 +68,7 @@ ss_result ss_slot_rollback_room(const ss_engine *engine, int32_t slot,
 ss_result ss_slot_position(const ss_engine *engine, int32_t slot,
                            int64_t *position) {
   return guarded([&] {
-    require(engine, "engine");
+    const EngineCall call(engine);
     require(position, "position");
     *position = engine->engine->position(slot);
   });
@@ -76,7 +77,7 @@ ss_result ss_slot_position(const ss_engine *engine, int32_t slot,
 ss_result ss_snapshot_size(ss_engine *engine, int32_t slot, size_t *bytes,
                            void *) {
   return guarded([&] {
-    require(engine, "engine");
+    const EngineCall call(engine);
     require(bytes, "bytes");
     *bytes = snapshotBytes(engine->engine->exportSlot(slot, false));
   });
@@ -85,7 +86,7 @@ ss_result ss_snapshot_size(ss_engine *engine, int32_t slot, size_t *bytes,
 ss_result ss_snapshot_write(ss_engine *engine, int32_t slot, void *out,
                             size_t capacity, size_t *written, void *) {
   return guarded([&] {
-    require(engine, "engine");
+    const EngineCall call(engine);
     require(out, "out");
     const SlotImage image = engine->engine->exportSlot(slot, true);
     const size_t bytes = snapshotBytes(image);
@@ -102,7 +103,7 @@ ss_result ss_snapshot_write(ss_engine *engine, int32_t slot, void *out,
 ss_result ss_snapshot_restore(ss_engine *engine, int32_t slot,
                               const void *data, size_t bytes, void *stream) {
   return guarded([&] {
-    require(engine, "engine");
+    const EngineCall call(engine);
     restoreSlot(*engine->engine, slot, readSnapshot(bytesOf(data, bytes)),
                 stream);
   });
@@ -113,7 +114,7 @@ ss_result ss_snapshot_restore_heads(ss_engine *engine, int32_t slot,
                                     const ss_head_range *ranges,
                                     int32_t layers, void *stream) {
   return guarded([&] {
-    require(engine, "engine");
+    const EngineCall call(engine);
     require(ranges, "ranges");
     std::vector<HeadRange> taken;
     for (int32_t i = 0; i < layers; ++i)
@@ -144,7 +145,7 @@ ss_result ss_snapshot_inspect(const void *data, size_t bytes,
 ss_result ss_slot_fork(ss_engine *engine, int32_t from, int32_t to,
                        void *stream) {
   return guarded([&] {
-    require(engine, "engine");
+    const EngineCall call(engine);
     forkSlot(*engine->engine, from, to, stream);
   });
 }
@@ -152,7 +153,7 @@ ss_result ss_slot_fork(ss_engine *engine, int32_t from, int32_t to,
 ss_result ss_slot_set_position(ss_engine *engine, int32_t slot,
                                int64_t position, void *stream) {
   return guarded([&] {
-    require(engine, "engine");
+    const EngineCall call(engine);
     engine->engine->setPosition(slot, position, stream);
   });
 }
@@ -162,6 +163,7 @@ ss_result ss_state_densify_to(ss_engine *engine, int32_t layer,
                               int32_t n, void *out,
                               const ss_dense_layout *layout, void *stream) {
   return guarded([&] {
+    const EngineCall call(engine);
     requireBatch(engine, slots, n);
     require(out, "out");
     engine->engine->densifyTo(layer, denseStates(slots, places, n, layout),
@@ -174,6 +176,7 @@ ss_result ss_state_init(ss_engine *engine, int32_t layer, const int32_t *slots,
                         const ss_dense_layout *layout,
                         const ss_init_options *options, void *stream) {
   return guarded([&] {
+    const EngineCall call(engine);
     requireBatch(engine, slots, n);
     require(dense, "dense");
     ss_init_options chosen = {};

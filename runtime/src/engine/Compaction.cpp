@@ -4,6 +4,8 @@
 
 #include "capi/Failure.h"
 #include "engine/Stopwatch.h"
+#include "observe/Log.h"
+#include "observe/Nvtx.h"
 
 #include <algorithm>
 #include <utility>
@@ -54,6 +56,27 @@ void Engine::launchCompact(LayerState &layer, const States &work) {
   counters.compactions += int64_t(work.size());
 }
 
+/// Compacts the factored states. Limited ones have no memory for more rows, and
+/// keep the largest components that fit those they have.
+void Engine::compactWithin(LayerState &layer, const DueWork &due) {
+  const States &limited = due.limited;
+  for (int32_t state : limited) {
+    layer.status[state] &= ~SS_STATUS_TIGHTENED;
+    layer.rowCapacity[state] = int32_t(layer.capacityOf(state));
+  }
+  launchCompact(layer, due.factored);
+  for (size_t i = 0; i < limited.size(); ++i) {
+    const int32_t state = limited[i];
+    counters.tightened += (layer.status[state] & SS_STATUS_TIGHTENED) != 0;
+    layer.status[state] |= due.limitedStatus[i];
+    layer.rowCapacity[state] = INT32_MAX;
+  }
+  if (!limited.empty())
+    writeLog(SS_LOG_WARNING, "memory", limited.size(), " states of layer '",
+             layer.manifest().name,
+             "' were compacted within the rows they have");
+}
+
 void Engine::goDense(LayerState &layer, const States &work) {
   const LayerLayout &layout = layer.layout();
   // In parts, so that few states hold two blocks at the same time.
@@ -88,10 +111,11 @@ void Engine::goDense(LayerState &layer, const States &work) {
 }
 
 void Engine::compact(LayerState &layer, const DueWork &due) {
+  const NvtxRange range("sinkstate compact");
   fitIntoBound(layer, due.atBound);
   {
     Stopwatch time(counters.compact_seconds);
-    launchCompact(layer, due.factored);
+    compactWithin(layer, due);
     if (!due.dense.empty()) {
       // In place: a dense state is written once in K tokens.
       launchDensify(layer, due.dense, layer.pool().rows(), due.foldBase);

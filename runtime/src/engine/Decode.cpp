@@ -5,6 +5,7 @@
 #include "capi/Failure.h"
 #include "engine/DecodeArguments.h"
 #include "engine/Stopwatch.h"
+#include "observe/Nvtx.h"
 
 namespace sinkstate::runtime {
 
@@ -78,8 +79,30 @@ Engine::DueWork Engine::dueWork(const LayerState &layer,
   return due;
 }
 
-void Engine::reserveRows(LayerState &layer, const DueWork &due,
-                         int32_t ahead) {
+/// More rows for a state, or, at the limit of memory, what the options say.
+void Engine::growRows(LayerState &layer, DueWork &due, int32_t state,
+                      int64_t rows) {
+  try {
+    layer.ensureRows(state, rows);
+    return;
+  } catch (const std::exception &) {
+    // Blocks kept for reuse first, of whatever layer.
+    for (LayerState &other : layers)
+      if (!other.manifest().denseForm)
+        other.pool().releaseKept();
+  }
+  try {
+    layer.ensureRows(state, rows);
+  } catch (const std::exception &) {
+    if (options.exhaustion != SS_EXHAUSTION_TIGHTEN ||
+        layer.capacityOf(state) == 0)
+      throw;
+    due.limited.push_back(state);
+    due.limitedStatus.push_back(layer.status[state]);
+  }
+}
+
+void Engine::reserveRows(LayerState &layer, DueWork &due, int32_t ahead) {
   // Compaction works in the state's own block: room for what is stored and for
   // the whole buffer. Taken before anything changes, so that running out of
   // memory leaves every state as it was.
@@ -89,10 +112,12 @@ void Engine::reserveRows(LayerState &layer, const DueWork &due,
         layer.prepareWrite(state);
     for (int32_t state : due.factored) {
       const int64_t pairs = layer.count[state / layer.heads()] + ahead;
-      layer.ensureRows(state, std::min<int64_t>(layer.rank[state] + pairs,
-                                                layer.manifest().rank));
+      growRows(layer, due, state,
+               std::min<int64_t>(layer.rank[state] + pairs,
+                                 layer.manifest().rank));
     }
   } catch (...) {
+    ++counters.refused;
     noteAllocation(layer);
     throw;
   }
@@ -138,6 +163,7 @@ void Engine::decodeToken(LayerState &layer, const ss_decode_args &args,
 
 void Engine::decodeLayer(int32_t index, const ss_decode_args &args) {
   checkedLayer(index);
+  const NvtxRange range("sinkstate decode");
   LayerState &layer = layers[size_t(index)];
   checkDecode(layer, args);
   const std::span<const int32_t> batch(args.slots, size_t(args.batch));

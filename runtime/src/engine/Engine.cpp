@@ -12,20 +12,50 @@ Engine::Engine(std::shared_ptr<const Package> loaded,
                const ss_engine_options &options)
     : package(std::move(loaded)), options(options), device(options.threads) {
   const Manifest &manifest = package->manifest();
+  budget.limit = options.state_bytes_limit;
+  checkLimit();
   layers.reserve(manifest.layers.size());
   for (const LayerManifest &layer : manifest.layers)
     layers.emplace_back(device, layer, options.slots,
-                        options.dense_fallback != 0);
+                        options.dense_fallback != 0, &budget);
   allocated.resize(layers.size());
+  live.resize(layers.size());
   for (const LayerState &layer : layers)
     noteAllocation(layer);
   slots.resize(size_t(options.slots));
   freeSlots.reserve(slots.size());
-  for (int32_t slot = options.slots; slot-- > 0;)
+  for (int32_t slot = options.slots; slot-- > options.reserved_slots;)
     freeSlots.push_back(slot);
   if (options.consolidation == SS_CONSOLIDATION_ASYNCHRONOUS ||
       options.consolidation == SS_CONSOLIDATION_DETERMINISTIC)
     consolidator = std::make_unique<Consolidator>(layers, options, counters);
+}
+
+void Engine::checkLimit() const {
+  if (budget.limit == 0)
+    return;
+  int64_t fixed = 0;
+  for (const LayerManifest &layer : package->manifest().layers)
+    fixed += LayerLayout(layer, options.slots, options.dense_fallback != 0)
+                 .fixedBytes(device);
+  if (fixed > budget.limit)
+    fail(SS_OUT_OF_MEMORY, "options.state_bytes_limit is ", budget.limit,
+         ", expected more than the ", fixed,
+         " bytes that buffers and tables of ", options.slots,
+         " slots take: use fewer slots");
+}
+
+int64_t Engine::liveBytes(const LayerState &layer) const {
+  int64_t bytes = 0;
+  for (size_t slot = 0; slot < slots.size(); ++slot) {
+    if (!slots[slot].inUse)
+      continue;
+    const int64_t first = layer.firstState(int32_t(slot));
+    for (int64_t state = first; state < first + layer.heads(); ++state)
+      bytes += layer.layout().liveBytes(
+          layer.manifest().denseForm ? -1 : layer.rank[state]);
+  }
+  return bytes;
 }
 
 void Engine::synchronize(Stream) {
@@ -39,6 +69,7 @@ void Engine::noteAllocation(const LayerState &layer) {
   int64_t now = layer.allocatedBytes();
   counters.allocated_bytes += now - noted;
   noted = now;
+  live[size_t(indexOf(layer))] = liveBytes(layer);
   counters.allocated_peak =
       std::max(counters.allocated_peak, counters.allocated_bytes);
 }
@@ -75,15 +106,15 @@ int32_t Engine::allocateSlot(Stream) {
          " slots have owners: free one first or create the engine with more");
   int32_t slot = freeSlots.back();
   freeSlots.pop_back();
-  resetStates(slot);
   slots[size_t(slot)].inUse = true;
+  resetStates(slot);
   return slot;
 }
 
 void Engine::freeSlot(int32_t slot) {
   checkSlot(slot);
-  resetStates(slot);
   slots[size_t(slot)].inUse = false;
+  resetStates(slot);
   freeSlots.push_back(slot);
 }
 
@@ -106,6 +137,11 @@ void Engine::endStep(std::span<const int32_t> batch, Stream) {
   for (int32_t slot : batch)
     if (slot >= 0)
       slots[size_t(slot)].endStep();
+  ++counters.steps;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    allocatedSum += double(allocated[i]);
+    liveSum += double(live[i]);
+  }
 }
 
 void Engine::layerInfo(int32_t index, ss_layer_info &info) const {
@@ -176,6 +212,45 @@ void Engine::statistics(ss_statistics &out) const {
             layer.layout().liveBytes(denseForm ? -1 : layer.rank[state]);
       }
     }
+  for (const LayerState &layer : layers) {
+    out.used_bytes += layer.tableBytes();
+    if (layer.manifest().denseForm)
+      continue;
+    for (size_t slot = 0; slot < slots.size(); ++slot) {
+      const int64_t first = layer.firstState(int32_t(slot));
+      for (int64_t state = first; state < first + layer.heads(); ++state)
+        out.used_bytes += slots[slot].inUse ? layer.rowBytes(state) : 0;
+    }
+  }
+  if (out.steps > 0) {
+    out.mean_allocated_bytes = allocatedSum / double(out.steps);
+    out.mean_live_bytes = liveSum / double(out.steps);
+  }
+}
+
+void Engine::layerStatistics(int32_t index, ss_layer_statistics &out) const {
+  const LayerState &layer = checkedLayer(index);
+  const bool denseForm = layer.manifest().denseForm;
+  for (size_t slot = 0; slot < slots.size(); ++slot) {
+    if (!slots[slot].inUse)
+      continue;
+    const int64_t first = layer.firstState(int32_t(slot));
+    out.states += layer.heads();
+    if (!denseForm)
+      out.buffered_max = std::max(out.buffered_max, layer.count[int64_t(slot)]);
+    for (int64_t state = first; state < first + layer.heads(); ++state) {
+      if (denseForm || layer.isDense(state)) {
+        ++out.dense_states;
+      } else {
+        out.rank_sum += layer.rank[state];
+        out.rank_max = std::max(out.rank_max, layer.rank[state]);
+      }
+      out.status |= denseForm ? 0 : layer.status[state];
+    }
+  }
+  out.dense_bytes = out.states * layer.layout().denseFloats * 4;
+  out.live_bytes = liveBytes(layer);
+  out.allocated_bytes = layer.allocatedBytes();
 }
 
 void *Engine::allocateMemory(size_t bytes) { return ::operator new(bytes); }

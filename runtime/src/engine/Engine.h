@@ -53,6 +53,7 @@ public:
   void ranks(int32_t layer, int32_t slot, int32_t *ranks) const override;
   void status(int32_t layer, int32_t slot, int32_t *status) const override;
   void statistics(ss_statistics &out) const override;
+  void layerStatistics(int32_t layer, ss_layer_statistics &out) const override;
 
   // Hand-over: handover/Tokens.cpp, Rollback.cpp, Exchange.cpp, Dense.cpp.
   void decodeTokens(int32_t layer, const ss_decode_args &args,
@@ -95,6 +96,9 @@ private:
     std::vector<int32_t> slots;
     States factored, dense;
     States atBound; ///< factored, and too large with the buffer's pairs
+    /// Factored, and without memory for more rows than they have.
+    States limited;
+    std::vector<int32_t> limitedStatus; ///< of those, before the compaction
     std::vector<int64_t> foldBase; ///< of dense states, in floats
   };
 
@@ -106,6 +110,8 @@ private:
   void resetStates(int32_t slot);
   /// Brings the counters of allocated bytes up to date.
   void noteAllocation(const LayerState &layer);
+  void checkLimit() const;
+  int64_t liveBytes(const LayerState &layer) const;
 
   // handover/Tokens.cpp
   void compactDeferred(LayerState &layer, std::span<const int32_t> batch,
@@ -143,7 +149,8 @@ private:
               DueWork &due) const;
   DueWork dueWork(const LayerState &layer, std::span<const int32_t> slots,
                   int32_t token) const;
-  void reserveRows(LayerState &layer, const DueWork &due, int32_t ahead);
+  void reserveRows(LayerState &layer, DueWork &due, int32_t ahead);
+  void growRows(LayerState &layer, DueWork &due, int32_t state, int64_t rows);
   void launchDecode(LayerState &layer, const ss_decode_args &args);
 
   // Compaction.cpp
@@ -151,6 +158,7 @@ private:
   /// What follows a compaction: consolidation, changes of form, smaller blocks.
   void settle(LayerState &layer, const DueWork &due);
   void launchCompact(LayerState &layer, const States &work);
+  void compactWithin(LayerState &layer, const DueWork &due);
   void goDense(LayerState &layer, const States &work);
   void bindState(LayerState &layer);
   void launchDensify(LayerState &layer, std::span<const int32_t> work,
@@ -164,6 +172,7 @@ private:
   std::shared_ptr<const Package> package;
   ss_engine_options options;
   CpuDevice device;
+  MemoryBudget budget;
   std::vector<LayerState> layers;
 
   struct Slot {
@@ -186,7 +195,8 @@ private:
   ArgumentValues values;
   int32_t workCount = 0; ///< of the launch that was queued last
   ss_statistics counters = {};
-  std::vector<int64_t> allocated; ///< per layer, as last noted
+  std::vector<int64_t> allocated, live; ///< per layer, as last noted
+  double allocatedSum = 0, liveSum = 0; ///< over the steps
   /// None: consolidation is inline or off. Last: its threads use the rest.
   std::unique_ptr<Consolidator> consolidator;
 };

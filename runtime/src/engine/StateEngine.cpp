@@ -4,6 +4,7 @@
 
 #include "capi/Failure.h"
 #include "cuda/CudaEngine.h"
+#include "capi/Failure.h"
 #include "engine/Engine.h"
 
 #include <sched.h>
@@ -74,6 +75,35 @@ void checkConsolidation(const ss_engine_options &options) {
   }
 }
 
+/// Rows to convert at once; more would be a mistake in the caller's units.
+constexpr int32_t kMostBatch = 1 << 20;
+
+void checkServing(const ss_engine_options &options) {
+  if (options.max_batch < 0 || options.max_batch > kMostBatch)
+    fail(SS_INVALID_ARGUMENT, "options.max_batch is ", options.max_batch,
+         ", expected 0 (nothing is converted) to ", kMostBatch);
+  if (options.reserved_slots < 0 || options.reserved_slots >= options.slots)
+    fail(SS_INVALID_ARGUMENT, "options.reserved_slots is ",
+         options.reserved_slots, ", expected 0 to ", options.slots - 1,
+         ": fewer than options.slots");
+  if (options.state_bytes_limit < 0)
+    fail(SS_INVALID_ARGUMENT, "options.state_bytes_limit is ",
+         options.state_bytes_limit, ", expected 0 (none) or bytes");
+  if (options.exhaustion != SS_EXHAUSTION_REFUSE &&
+      options.exhaustion != SS_EXHAUSTION_TIGHTEN)
+    fail(SS_INVALID_ARGUMENT, "options.exhaustion is ", options.exhaustion,
+         ", expected SS_EXHAUSTION_REFUSE (0) or SS_EXHAUSTION_TIGHTEN (1)");
+  if (options.exhaustion == SS_EXHAUSTION_TIGHTEN &&
+      options.consolidation == SS_CONSOLIDATION_DETERMINISTIC)
+    fail(SS_INVALID_ARGUMENT,
+         "options.exhaustion is SS_EXHAUSTION_TIGHTEN, expected "
+         "SS_EXHAUSTION_REFUSE: in deterministic mode the memory that is left "
+         "must not decide results");
+  if (options.reserved != 0)
+    fail(SS_INVALID_ARGUMENT, "options.reserved is ", options.reserved,
+         ", expected 0: call ss_engine_options_init first");
+}
+
 void resolveForCpu(ss_engine_options &options) {
   if (options.row_capacity != 0)
     fail(SS_INVALID_ARGUMENT, "options.row_capacity is ", options.row_capacity,
@@ -108,6 +138,12 @@ void resolveForCuda(ss_engine_options &options) {
          options.consolidation,
          ", expected SS_CONSOLIDATION_OFF (0) or -1: frozen parts are not "
          "consolidated on the CUDA device");
+  if (options.max_batch != 0 || options.reserved_slots != 0 ||
+      options.state_bytes_limit != 0 || options.exhaustion != 0)
+    fail(SS_INVALID_ARGUMENT,
+         "options.max_batch, reserved_slots, state_bytes_limit or exhaustion "
+         "is not 0, expected 0: the CUDA device takes int32 slots, negative "
+         "padding and f32, and allocates everything with the engine");
   options.dense_fallback = 0;
   options.consolidate_every = 0;
   options.consolidation = SS_CONSOLIDATION_OFF;
@@ -119,6 +155,7 @@ ss_engine_options resolveOptions(const ss_engine_options &given) {
   ss_engine_options options = given;
   checkCommon(options);
   checkConsolidation(options);
+  checkServing(options);
   if (options.device == SS_DEVICE_CUDA)
     resolveForCuda(options);
   else
@@ -143,6 +180,12 @@ std::unique_ptr<StateEngine> createEngine(std::shared_ptr<const Package> package
                                               cuda::Driver::get());
   package->requireCpuCode();
   return std::make_unique<Engine>(std::move(package), options);
+}
+
+void StateEngine::layerStatistics(int32_t, ss_layer_statistics &) const {
+  fail(SS_NOT_SUPPORTED, "statistics of one layer are not supported on the "
+                         "CUDA device: use ss_state_ranks and "
+                         "ss_engine_statistics");
 }
 
 void describeLayer(const LayerManifest &layer, ss_layer_info &info) {

@@ -98,18 +98,25 @@ int64_t LayerLayout::liveBytes(int64_t rank) const {
   return std::min(factored, dense);
 }
 
+size_t LayerLayout::partBytes(int64_t count, size_t elementBytes) {
+  constexpr size_t kAlignment = 64;
+  const size_t bytes = checkedProduct(size_t(count), elementBytes);
+  return checkedProduct(bytes / kAlignment + (bytes % kAlignment != 0),
+                        kAlignment);
+}
+
 int64_t LayerLayout::fixedBytes(const Device &device) const {
   size_t bytes = 0;
   for (int64_t floats :
        {bufferKFloats, bufferUFloats, bufferGFloats, denseFormFloats})
-    bytes += wholePages(device, size_t(floats) * sizeof(float));
+    bytes += partBytes(floats, sizeof(float));
   if (!denseForm) {
-    bytes += wholePages(device, size_t(states) * sizeof(int64_t)); // row_base
+    bytes += partBytes(states, sizeof(int64_t));     // row_base
     // rank, status, row_capacity
-    bytes += 3 * wholePages(device, size_t(states) * 4);
-    bytes += wholePages(device, size_t(slots) * 4);      // count
+    bytes += 3 * partBytes(states, sizeof(int32_t));
+    bytes += partBytes(slots, sizeof(int32_t));      // count
   }
-  return int64_t(bytes);
+  return int64_t(wholePages(device, bytes));
 }
 
 int64_t LayerLayout::worstCaseBytes(const Device &device) const {

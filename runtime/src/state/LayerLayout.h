@@ -42,6 +42,8 @@ struct LayerLayout {
   /// Bytes of one state by the formula of docs/state-math.md section 7.
   int64_t liveBytes(int64_t rank) const;
 
+  /// Bytes of an array within a layer's reservation, its alignment included.
+  static size_t partBytes(int64_t count, size_t elementBytes);
   /// Bytes of buffers, tables and dense-form states, in whole pages.
   int64_t fixedBytes(const Device &device) const;
   int64_t worstCaseBytes(const Device &device) const;

@@ -9,27 +9,33 @@
 namespace sinkstate::runtime {
 
 LayerState::LayerState(Device &device, const LayerManifest &manifest,
-                       int32_t slots, bool denseFallback)
+                       int32_t slots, bool denseFallback,
+                       MemoryBudget *budget)
     : device(&device), layer(&manifest),
       sizes(manifest, slots, denseFallback),
       fixedBytes(sizes.fixedBytes(device)) {
   decodedTokens.resize(size_t(slots), 0);
   epochs.resize(size_t(slots), 0);
+  tables = Reservation(device, size_t(fixedBytes));
+  device.commit(tables.begin(), tables.bytes());
+  if (budget)
+    budget->held += fixedBytes;
+  std::byte *next = tables.begin();
   if (manifest.denseForm) {
-    dense = DeviceArray<float>(device, sizes.denseFormFloats);
+    dense = DeviceArray<float>(next, sizes.denseFormFloats);
     return;
   }
-  rowBase = DeviceArray<int64_t>(device, sizes.states);
-  rank = DeviceArray<int32_t>(device, sizes.states);
-  status = DeviceArray<int32_t>(device, sizes.states);
-  count = DeviceArray<int32_t>(device, slots);
-  rowCapacity = DeviceArray<int32_t>(device, sizes.states);
+  rowBase = DeviceArray<int64_t>(next, sizes.states);
+  rank = DeviceArray<int32_t>(next, sizes.states);
+  status = DeviceArray<int32_t>(next, sizes.states);
+  count = DeviceArray<int32_t>(next, slots);
+  rowCapacity = DeviceArray<int32_t>(next, sizes.states);
   std::fill_n(rowCapacity.data(), sizes.states, INT32_MAX);
-  bufferK = DeviceArray<float>(device, sizes.bufferKFloats);
-  bufferU = DeviceArray<float>(device, sizes.bufferUFloats);
-  bufferG = DeviceArray<float>(device, sizes.bufferGFloats);
+  bufferK = DeviceArray<float>(next, sizes.bufferKFloats);
+  bufferU = DeviceArray<float>(next, sizes.bufferUFloats);
+  bufferG = DeviceArray<float>(next, sizes.bufferGFloats);
   rowPool = std::make_unique<RowPool>(device, sizes.states, sizes.classes,
-                                      sizes.rowFloats);
+                                      sizes.rowFloats, budget);
   blocks.resize(size_t(sizes.states));
   compactions.resize(size_t(sizes.states));
   folds.resize(size_t(sizes.states));

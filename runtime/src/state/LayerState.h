@@ -17,29 +17,28 @@
 
 namespace sinkstate::runtime {
 
-/// An array in device memory that the host can address too.
+/// An array in device memory that the host can address too: a part of what its
+/// layer has reserved.
 template <typename T> class DeviceArray {
 public:
   DeviceArray() = default;
-  DeviceArray(Device &device, int64_t count)
-      : memory(device, std::max(device.pageBytes(),
-                                wholePages(device, bytesOf(count)))) {
-    device.commit(memory.begin(), memory.bytes());
+  /// The next `count` elements from `next` on, which moves behind them.
+  DeviceArray(std::byte *&next, int64_t count)
+      : begin(reinterpret_cast<T *>(next)) {
+    next += LayerLayout::partBytes(count, sizeof(T));
   }
-  T *data() const { return reinterpret_cast<T *>(memory.begin()); }
-  T &operator[](int64_t i) const { return data()[i]; }
+  T *data() const { return begin; }
+  T &operator[](int64_t i) const { return begin[i]; }
 
 private:
-  static size_t bytesOf(int64_t count) {
-    return checkedProduct(size_t(count), sizeof(T));
-  }
-  Reservation memory;
+  T *begin = nullptr;
 };
 
 class LayerState {
 public:
+  /// `budget` may be null: no limit.
   LayerState(Device &device, const LayerManifest &manifest, int32_t slots,
-             bool denseFallback);
+             bool denseFallback, MemoryBudget *budget = nullptr);
 
   const LayerManifest &manifest() const { return *layer; }
   const LayerLayout &layout() const { return sizes; }
@@ -88,6 +87,12 @@ public:
   bool isDense(int64_t state) const { return rank[state] < 0; }
 
   int64_t allocatedBytes() const;
+  /// Of those, what tables, buffers and the rows of these states take up.
+  int64_t tableBytes() const { return fixedBytes; }
+  int64_t rowBytes(int64_t state) const {
+    return isDense(state) ? sizes.denseFloats * 4
+                          : rank[state] * (sizes.rowFloats + 1) * 4;
+  }
 
   // Kernel arguments. Null in layers of dense form.
   DeviceArray<int64_t> rowBase;
@@ -121,6 +126,7 @@ private:
   const LayerManifest *layer;
   LayerLayout sizes;
   int64_t fixedBytes;
+  Reservation tables; ///< all arrays below rows and weights
   std::unique_ptr<RowPool> rowPool;
   std::vector<RowBlock> blocks;
   std::vector<uint64_t> epochs;     ///< per slot

@@ -38,8 +38,9 @@ size_t wholePages(const Device &device, size_t bytes) {
   return checkedProduct(bytes / page + (bytes % page != 0), page);
 }
 
-PagedRange::PagedRange(Device &device, std::byte *begin, size_t bytes)
-    : device(&device), begin(begin), pageBytes(device.pageBytes()),
+PagedRange::PagedRange(Device &device, std::byte *begin, size_t bytes,
+                       MemoryBudget *budget)
+    : device(&device), budget(budget), begin(begin), pageBytes(device.pageBytes()),
       totalPages(bytes / pageBytes) {}
 
 void PagedRange::commitUpTo(size_t pageCount) {
@@ -59,10 +60,18 @@ void PagedRange::commitUpTo(size_t pageCount) {
 void PagedRange::retain(size_t offset, size_t bytes) {
   size_t first = offset / pageBytes;
   size_t last = (offset + bytes + pageBytes - 1) / pageBytes;
+  int64_t more = 0;
+  for (size_t page = first; page < last; ++page)
+    if (page >= users.size() || users[page] == 0)
+      more += int64_t(pageBytes);
+  if (budget && !budget->admits(more))
+    fail(SS_OUT_OF_MEMORY, "the states hold ", budget->held, " of ",
+         budget->limit, " bytes (options.state_bytes_limit) and need ", more,
+         " more: free slots and try again");
   commitUpTo(last);
   for (size_t page = first; page < last; ++page)
-    if (users[page]++ == 0)
-      held += int64_t(pageBytes);
+    ++users[page];
+  count(more);
 }
 
 void PagedRange::release(size_t offset, size_t bytes) noexcept {
@@ -73,7 +82,7 @@ void PagedRange::release(size_t offset, size_t bytes) noexcept {
     while (run < last && --users[run] == 0)
       ++run;
     device->discard(begin + page * pageBytes, (run - page) * pageBytes);
-    held -= int64_t((run - page) * pageBytes);
+    count(-int64_t((run - page) * pageBytes));
     page = run + (run < last);
   }
 }

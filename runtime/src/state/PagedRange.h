@@ -39,10 +39,20 @@ size_t wholePages(const Device &device, size_t bytes);
 /// a * b, or SS_OUT_OF_MEMORY when it does not fit.
 size_t checkedProduct(size_t a, size_t b);
 
+/// Bytes that an engine's states may take together, and those they take.
+struct MemoryBudget {
+  int64_t limit = 0; ///< 0: none
+  int64_t held = 0;
+
+  bool admits(int64_t more) const { return limit == 0 || held + more <= limit; }
+};
+
 /// A part of a reservation, beginning at a page.
 class PagedRange {
 public:
-  PagedRange(Device &device, std::byte *begin, size_t bytes);
+  /// `budget` may be null: no limit.
+  PagedRange(Device &device, std::byte *begin, size_t bytes,
+             MemoryBudget *budget = nullptr);
 
   /// Takes the pages of [offset, offset + bytes). On an error nothing changed.
   void retain(size_t offset, size_t bytes);
@@ -51,8 +61,14 @@ public:
 
 private:
   void commitUpTo(size_t pageCount);
+  void count(int64_t bytes) {
+    held += bytes;
+    if (budget)
+      budget->held += bytes;
+  }
 
   Device *device;
+  MemoryBudget *budget;
   std::byte *begin;
   size_t pageBytes, totalPages;
   size_t committedPages = 0;

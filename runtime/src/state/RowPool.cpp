@@ -23,13 +23,18 @@ int64_t alignedRows(const Device &device, int64_t states, int64_t capacity) {
                                 size_t(unit)));
 }
 
-/// Free blocks of a class whose memory is kept for the next request.
-int64_t keptLimit(int64_t inUse) { return std::max<int64_t>(4, inUse / 16); }
+/// Free blocks of a class whose memory is kept for the next request. None of a
+/// class that nobody uses: ranks that grow together leave one class after the
+/// other behind.
+int64_t keptLimit(int64_t inUse) {
+  return inUse == 0 ? 0 : std::max<int64_t>(1, inUse / 16);
+}
 
 } // namespace
 
 RowPool::RowPool(Device &device, int64_t maxStates,
-                 std::vector<int64_t> capacities, int64_t rowFloats)
+                 std::vector<int64_t> capacities, int64_t rowFloats,
+                 MemoryBudget *budget)
     : states(maxStates + kMoving), rowFloats(rowFloats) {
   int64_t total = 0;
   for (int64_t capacity : capacities)
@@ -44,10 +49,10 @@ RowPool::RowPool(Device &device, int64_t maxStates,
   for (int64_t capacity : capacities) {
     int64_t rowCount = alignedRows(device, states, capacity);
     PagedRange rowPages(device, rowRange.begin() + size_t(first) * rowBytes,
-                        size_t(rowCount) * rowBytes);
+                        size_t(rowCount) * rowBytes, budget);
     PagedRange weightPages(device,
                            weightRange.begin() + size_t(first) * sizeof(float),
-                           size_t(rowCount) * sizeof(float));
+                           size_t(rowCount) * sizeof(float), budget);
     classes.push_back({capacity, first, std::move(rowPages),
                        std::move(weightPages), 0, 0, {}, {}});
     first += rowCount;
@@ -119,7 +124,16 @@ void RowPool::free(RowBlock block) noexcept {
   SizeClass &sizeClass = classes[size_t(block.sizeClass)];
   sizeClass.kept.push_back(block.index);
   --sizeClass.inUse;
-  while (int64_t(sizeClass.kept.size()) > keptLimit(sizeClass.inUse)) {
+  keepAtMost(sizeClass, keptLimit(sizeClass.inUse));
+}
+
+void RowPool::releaseKept() noexcept {
+  for (SizeClass &sizeClass : classes)
+    keepAtMost(sizeClass, 0);
+}
+
+void RowPool::keepAtMost(SizeClass &sizeClass, int64_t blocks) noexcept {
+  while (int64_t(sizeClass.kept.size()) > blocks) {
     int32_t oldest = sizeClass.kept.front();
     sizeClass.kept.erase(sizeClass.kept.begin());
     release(sizeClass, oldest);
@@ -152,8 +166,8 @@ int64_t RowPool::worstCaseBytes(const Device &device, int64_t states,
   size_t keptRows = 0, keptWeights = 0, allWeights = 0;
   for (int64_t capacity : classes) {
     size_t weightBytes = size_t(capacity) * sizeof(float);
-    keptRows += 4 * touched(size_t(capacity) * rowBytes);
-    keptWeights += 4 * touched(weightBytes);
+    keptRows += touched(size_t(capacity) * rowBytes);
+    keptWeights += touched(weightBytes);
     allWeights += checkedProduct(
         size_t(alignedRows(device, states + kMoving, capacity)),
         sizeof(float));

@@ -33,7 +33,7 @@ public:
   /// `classes`: capacities in rows, ascending. `states`: the most blocks that
   /// are in use at the same time, apart from kMoving on their way.
   RowPool(Device &device, int64_t states, std::vector<int64_t> classes,
-          int64_t rowFloats);
+          int64_t rowFloats, MemoryBudget *budget = nullptr);
 
   float *rows() const { return reinterpret_cast<float *>(rowRange.begin()); }
   float *weights() const {
@@ -44,6 +44,8 @@ public:
   /// undefined. Throws SS_OUT_OF_MEMORY with nothing changed.
   RowBlock allocate(int64_t rows);
   void free(RowBlock block) noexcept;
+  /// Gives the memory of all free blocks back.
+  void releaseKept() noexcept;
 
   /// The class of `allocate(rows)`.
   int32_t classFor(int64_t rows) const;
@@ -82,6 +84,7 @@ private:
   }
   void retain(SizeClass &sizeClass, int32_t index);
   void release(SizeClass &sizeClass, int32_t index) noexcept;
+  void keepAtMost(SizeClass &sizeClass, int64_t blocks) noexcept;
 
   int64_t states, rowFloats;
   Reservation rowRange, weightRange;

@@ -1,15 +1,16 @@
-/* The C API from C11: a package in memory whose one kernel is written here, an
- * engine, a slot, three tokens and the state they leave. */
+/* The C API from C11, every function of it: a package in memory whose one kernel
+ * is written here, an engine, a slot, three tokens and the state they leave. */
 #include "sinkstate/sinkstate.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { DV = 3, DK = 2 };
 
 static const char manifest[] =
-    "{\"format\": \"sinkstate-package\", \"version\": 1, \"abi\": 1,"
+    "{\"format\": \"sinkstate-package\", \"version\": 1, \"abi\": 2,"
     " \"model\": \"from-c\","
     " \"layers\": [{\"name\": \"only\", \"index\": 0, \"type\": \"mamba2\","
     "  \"heads\": 1, \"key_heads\": 1, \"dv\": 3, \"dk\": 2,"
@@ -39,6 +40,8 @@ static void sum(const void *const *args, const ss_routine_table *routines,
     for (int r = 0; r < DV; ++r) {
       float *row = dense + (slots[b] * DV + r) * DK;
       y[b * stride + r] = 0;
+      if (slots[b] < 0)
+        continue;
       for (int c = 0; c < DK; ++c) {
         row[c] += v[b * DV + r] * k[b * DK + c];
         y[b * stride + r] += row[c] * q[b * DK + c];
@@ -61,8 +64,116 @@ static ss_cpu_kernel lookup(void *context, const char *name) {
     }                                                                          \
   } while (0)
 
+static void count_messages(void *context, ss_log_level level,
+                           const char *subject, const char *message) {
+  if (level <= SS_LOG_INFO && *subject && *message)
+    ++*(int *)context;
+}
+
+/* Slots of 64 bits, a null slot 0, and bf16 inputs. */
+static int other_types(ss_engine *engine, int32_t slot) {
+  const int64_t slots[2] = {0, slot};
+  const uint16_t q[2 * DK] = {0x7fc0, 0x7fc0, 0x3f80, 0}; /* NaN NaN 1 0 */
+  const uint16_t k[2 * DK] = {0x7fc0, 0x7fc0, 0x3f80, 0};
+  const uint16_t v[2 * DV] = {0x7fc0, 0x7fc0, 0x7fc0, 0x3f80, 0x4000, 0};
+  const float zero[2] = {0};
+  uint16_t y[2 * DV];
+  ss_rows rows = {.struct_size = sizeof rows,
+                  .batch = 2,
+                  .slots = slots,
+                  .slot_type = SS_SLOT_I64,
+                  .padding = SS_PADDING_UP_TO,
+                  .padding_value = 0};
+  ss_decode_args args = {.struct_size = sizeof args,
+                         .batch = 2,
+                         .slots = (const int32_t *)(const void *)slots,
+                         .q = {(const float *)(const void *)q, 0},
+                         .k = {(const float *)(const void *)k, 0},
+                         .v = {(const float *)(const void *)v, 0},
+                         .gate = {zero, 0},
+                         .a_log = zero,
+                         .dt_bias = zero,
+                         .y = (float *)(void *)y,
+                         .slot_type = SS_SLOT_I64,
+                         .padding = SS_PADDING_UP_TO,
+                         .input_type = SS_ELEMENT_BF16,
+                         .y_type = SS_ELEMENT_BF16};
+  CHECK(ss_slot_reset(engine, slot, NULL) == SS_OK);
+  CHECK(ss_begin_step_rows(engine, &rows) == SS_OK);
+  CHECK(ss_decode_layer(engine, 0, &args) == SS_OK);
+  CHECK(ss_end_step_rows(engine, &rows) == SS_OK);
+  CHECK(y[0] == 0 && y[1] == 0 && y[2] == 0);
+  CHECK(y[DV] == 0x3f80 && y[DV + 1] == 0x4000 && y[DV + 2] == 0);
+  return 0;
+}
+
+/* What belongs to hand-over; the layer has the dense form, which keeps no
+ * tokens. */
+static int hand_over(ss_engine *engine, int32_t slot, ss_decode_args args) {
+  ss_token_args tokens = {.struct_size = sizeof tokens, .tokens = 1};
+  int32_t room = -1, other = -1;
+  int64_t position = -1;
+  size_t bytes = 0, written = 0;
+  float h[DV * DK], more[DV * DK];
+  ss_dense_layout layout = {.struct_size = sizeof layout};
+  ss_snapshot_info info = {.struct_size = sizeof info};
+  const ss_head_range range = {0, 0, 1};
+  CHECK(ss_decode_layer_tokens(engine, 0, &args, &tokens) == SS_OK);
+  CHECK(ss_end_step(engine, &slot, 1, NULL) == SS_OK);
+  CHECK(ss_slot_position(engine, slot, &position) == SS_OK && position == 4);
+  CHECK(ss_slot_rollback_room(engine, slot, &room) == SS_OK && room == 0);
+  CHECK(ss_slot_rollback(engine, slot, 1, NULL) == SS_NOT_IN_BUFFER);
+  CHECK(ss_slot_rollback_batch(engine, &slot, &room, 1, NULL) == SS_OK);
+  CHECK(ss_slot_alloc(engine, &other, NULL) == SS_OK);
+  CHECK(ss_slot_fork(engine, slot, other, NULL) == SS_OK);
+  CHECK(ss_state_densify_to(engine, 0, &other, NULL, 1, h, &layout, NULL) ==
+        SS_OK);
+  CHECK(ss_state_densify(engine, 0, slot, more) == SS_OK);
+  CHECK(memcmp(h, more, sizeof h) == 0);
+  CHECK(ss_snapshot_size(engine, slot, &bytes, NULL) == SS_OK && bytes > 0);
+  void *snapshot = malloc(bytes);
+  CHECK(snapshot != NULL);
+  CHECK(ss_snapshot_write(engine, slot, snapshot, bytes, &written, NULL) ==
+            SS_OK &&
+        written == bytes);
+  CHECK(ss_snapshot_inspect(snapshot, bytes, &info) == SS_OK &&
+        info.position == 4);
+  CHECK(ss_snapshot_restore(engine, other, snapshot, bytes, NULL) == SS_OK);
+  CHECK(ss_slot_reset(engine, other, NULL) == SS_OK);
+  CHECK(ss_snapshot_restore_heads(engine, other, snapshot, bytes, &range, 1,
+                                  NULL) == SS_OK);
+  free(snapshot);
+  CHECK(ss_slot_reset(engine, other, NULL) == SS_OK);
+  CHECK(ss_state_init(engine, 0, &other, NULL, 1, h, &layout, NULL, NULL) ==
+        SS_OK);
+  CHECK(ss_slot_set_position(engine, other, 4, NULL) == SS_OK);
+  CHECK(ss_state_densify(engine, 0, other, more) == SS_OK);
+  CHECK(memcmp(h, more, sizeof h) == 0);
+  CHECK(ss_slot_free(engine, other) == SS_OK);
+  return 0;
+}
+
+static int device_memory(ss_engine *engine) {
+  void *memory = NULL;
+  const float in[2] = {1, 2};
+  float out[2];
+  CHECK(ss_device_malloc(engine, sizeof in, &memory) == SS_OK);
+  CHECK(ss_device_copy_in(engine, memory, in, sizeof in, NULL) == SS_OK);
+  CHECK(ss_device_copy_out(engine, out, memory, sizeof out, NULL) == SS_OK);
+  CHECK(out[1] == 2);
+  CHECK(ss_device_free(engine, memory) == SS_OK);
+  return 0;
+}
+
+static int from_a_folder(void) {
+  ss_package *package = NULL;
+  CHECK(ss_package_open("no such folder", &package) == SS_NOT_FOUND);
+  CHECK(package == NULL);
+  return 0;
+}
+
 int main(void) {
-  int lookups = 0;
+  int lookups = 0, messages = 0;
   ss_package *package = NULL;
   CHECK(ss_package_from_memory(manifest, sizeof manifest - 1, lookup, &lookups,
                                &package) == SS_OK);
@@ -70,13 +181,20 @@ int main(void) {
 
   ss_engine_options options;
   ss_engine_options_init(&options);
-  options.slots = 2;
+  options.slots = 3;
+  options.reserved_slots = 1;
+  options.max_batch = 2;
+  CHECK(ss_version_number() > 0 && strlen(ss_version()) > 0);
+  CHECK(ss_abi_version() == SS_ABI_VERSION);
+  CHECK(ss_log_set(count_messages, &messages, SS_LOG_INFO) == SS_OK);
   ss_memory_plan plan = {sizeof plan, 0, 0, 0};
   CHECK(ss_engine_plan(package, &options, &plan) == SS_OK);
-  CHECK(plan.dense == 2 * DV * DK * (int64_t)sizeof(float));
+  CHECK(plan.dense == 3 * DV * DK * (int64_t)sizeof(float));
   ss_engine *engine = NULL;
   CHECK(ss_engine_create(package, &options, &engine) == SS_OK);
   ss_package_close(package);
+  CHECK(messages == 1);
+  CHECK(ss_log_set(NULL, NULL, SS_LOG_OFF) == SS_OK);
 
   CHECK(ss_layer_count(engine) == 1);
   ss_layer_info info = {.struct_size = sizeof info};
@@ -113,6 +231,15 @@ int main(void) {
   ss_statistics statistics = {.struct_size = sizeof statistics};
   CHECK(ss_engine_statistics(engine, &statistics) == SS_OK);
   CHECK(statistics.dense_bytes == DV * DK * (int64_t)sizeof(float));
+  ss_layer_statistics of_layer = {.struct_size = sizeof of_layer};
+  CHECK(ss_layer_get_statistics(engine, 0, &of_layer) == SS_OK);
+  CHECK(of_layer.states == 1 && of_layer.dense_states == 1);
+  int32_t value = 77;
+  CHECK(ss_state_ranks(engine, 0, slot, &value) == SS_OK && value == -1);
+  CHECK(ss_state_status(engine, 0, slot, &value) == SS_OK && value == 0);
+  if (hand_over(engine, slot, args) || device_memory(engine) ||
+      other_types(engine, slot) || from_a_folder())
+    return 1;
   CHECK(ss_slot_free(engine, slot) == SS_OK);
   CHECK(ss_slot_free(engine, slot) == SS_INVALID_ARGUMENT);
   CHECK(strlen(ss_last_error()) > 0);

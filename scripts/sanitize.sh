@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Builds the runtime and its tests with each sanitizer and runs them.
+#
+#   scripts/sanitize.sh                     thread, address and undefined
+#   scripts/sanitize.sh thread              one of them
+#   SS_SANITIZE_TESTS="a b" scripts/...     other test programs than the default
+#
+# The compiler half stays out: LLVM's libraries are not built with sanitizers.
+# Kernels are the reference kernels, which are instrumented like the rest.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=scripts/lib/common.sh
+. "$here/lib/common.sh"
+# shellcheck source=scripts/lib/build.sh
+. "$here/lib/build.sh"
+
+tests=${SS_SANITIZE_TESTS:-consolidation-test runtime-test runtime-internals-test handover-test runtime-c-api-test soak-test}
+
+# OpenMP's own library is not instrumented: races are looked for in ours alone.
+export TSAN_OPTIONS="ignore_noninstrumented_modules=1 halt_on_error=1 ${TSAN_OPTIONS:-}"
+export ASAN_OPTIONS="detect_leaks=1 detect_stack_use_after_return=1 ${ASAN_OPTIONS:-}"
+export UBSAN_OPTIONS="print_stacktrace=1 ${UBSAN_OPTIONS:-}"
+
+failed=0
+for sanitizer in "${@:-thread address undefined}"; do
+  for one in $sanitizer; do
+    folder=$build/sanitize-$one
+    say "building with -fsanitize=$one"
+    cmake -G Ninja -S "$here/.." -B "$folder" \
+      -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 \
+      "-DCMAKE_C_COMPILER=${CC:-clang-22}" "-DCMAKE_CXX_COMPILER=${CXX:-clang++-22}" \
+      -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
+      -DSS_BUILD_COMPILER=OFF "-DSS_SANITIZE=$one" > /dev/null
+    # shellcheck disable=SC2086
+    ninja -C "$folder" -j2 $tests > "$folder/build.log" || { tail -n 20 "$folder/build.log"; die "the build with $one failed"; }
+    for test in $tests; do
+      if "$folder/test/bin/$test" > "$folder/$test.log" 2>&1; then
+        echo "$one $test: clean"
+      else
+        echo "$one $test: FAILED, see $folder/$test.log"
+        grep -m1 -A20 -E "WARNING: ThreadSanitizer|ERROR: |runtime error|Failure" "$folder/$test.log" || tail -n 20 "$folder/$test.log"
+        failed=1
+      fi
+    done
+  done
+done
+exit "$failed"

@@ -1,0 +1,17 @@
+# Every function of the public header is called from C.
+file(READ ${HEADER} header)
+file(READ ${SOURCE} source)
+string(REGEX MATCHALL "SS_API[^;(]*ss_[a-z0-9_]+\\(" declarations "${header}")
+list(LENGTH declarations count)
+if(count LESS 30)
+  message(FATAL_ERROR "found ${count} functions in ${HEADER}, expected more")
+endif()
+foreach(declaration ${declarations})
+  string(REGEX REPLACE ".*[ *](ss_[a-z0-9_]+)\\(" "\\1" name "${declaration}")
+  if(name STREQUAL "ss_engine_options_init_sized")
+    set(name ss_engine_options_init) # the macro that calls it
+  endif()
+  if(NOT source MATCHES "${name}\\(")
+    message(SEND_ERROR "${name} is not called in ${SOURCE}: add a call")
+  endif()
+endforeach()
