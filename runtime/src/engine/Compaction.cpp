@@ -85,6 +85,7 @@ void Engine::goDense(LayerState &layer, const States &work) {
     std::vector<RowBlock> blocks;
     std::vector<int64_t> outBase;
     try {
+      const BudgetExemption exemption(layer.memoryBudget());
       blocks.reserve(end - begin);
       outBase.reserve(end - begin);
       while (begin + blocks.size() < end) {

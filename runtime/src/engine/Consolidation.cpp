@@ -160,6 +160,7 @@ void Engine::returnToFactors(LayerState &layer, const States &work) {
       continue;
     RowBlock block;
     try {
+      const BudgetExemption exemption(layer.memoryBudget());
       block = layer.pool().allocate(rank + manifest.buffer);
     } catch (const std::exception &) {
       continue; // it stays dense, which is as exact

@@ -240,6 +240,7 @@ void Consolidator::landDense(LayerState &layer, StateCopy &copy) {
     return;
   RowBlock block;
   try {
+    const BudgetExemption exemption(layer.memoryBudget());
     block = layer.pool().allocate(rank + layer.manifest().buffer);
   } catch (const std::exception &) {
     return; // it stays dense, which is as exact

@@ -11,7 +11,7 @@ namespace sinkstate::runtime {
 LayerState::LayerState(Device &device, const LayerManifest &manifest,
                        int32_t slots, bool denseFallback,
                        MemoryBudget *budget)
-    : device(&device), layer(&manifest),
+    : device(&device), budget(budget), layer(&manifest),
       sizes(manifest, slots, denseFallback),
       fixedBytes(sizes.fixedBytes(device)) {
   decodedTokens.resize(size_t(slots), 0);

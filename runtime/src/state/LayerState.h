@@ -75,6 +75,8 @@ public:
   uint64_t epoch(int32_t slot) const { return epochs[size_t(slot)]; }
 
   RowPool &pool() { return *rowPool; }
+  /// Null: no limit.
+  MemoryBudget *memoryBudget() const { return budget; }
   float *rowsOf(int64_t state) const {
     return rowPool->rows() + rowBase[state] * sizes.rowFloats;
   }
@@ -123,6 +125,7 @@ private:
   };
 
   Device *device;
+  MemoryBudget *budget;
   const LayerManifest *layer;
   LayerLayout sizes;
   int64_t fixedBytes;
