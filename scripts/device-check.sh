@@ -179,7 +179,7 @@ sanitizer() {
 
 bench() {
   heading "Decode benchmark"
-  local preset form profile
+  local preset form profile order
   for preset in Nemotron-3-Nano-4B:nemo4b Qwen3.5-9B:qwen9b Kimi-Linear-48B-A3B:qwen9b; do
     profile=${preset#*:}
     for form in '' -dense; do
@@ -188,6 +188,13 @@ bench() {
         --batch 1,8,32,128 --repetitions 20
       sed "s|$bundle/bench/||" "$log"; echo
     done
+  done
+  # What a work list in the order of ranks could gain.
+  for order in descending ascending; do
+    step "ss-bench Nemotron-3-Nano-4B, ranks $order" 60 "$bundle/bin/ss-bench" decode \
+      --package "$bundle/bench/Nemotron-3-Nano-4B" --profile nemo4b --order $order \
+      --batch 8,128 --repetitions 20
+    printf 'ranks %s: ' "$order"; sed "s|$bundle/bench/||" "$log"; echo
   done
 }
 

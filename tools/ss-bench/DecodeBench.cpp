@@ -122,6 +122,7 @@ void DecodeBench::fillStates(const RankProfile &profile) {
         places.maxRank, int32_t(places.sizes.breakEvenRank));
     for (int64_t state = 0; state < states; ++state)
       ranks[l].push_back(profile.draw(random, most));
+    sortRanks(ranks[l], options.order);
     const int64_t floats = states * places.capacity * places.sizes.rowFloats;
     const CUdeviceptr rows = engine->begin() + CUdeviceptr(places.rows);
     for (int64_t at = 0; at < floats; at += int64_t(kPatternFloats)) {

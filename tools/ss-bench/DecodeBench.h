@@ -17,6 +17,7 @@ struct BenchOptions {
   std::string package;
   std::vector<int32_t> batches = {1, 8, 32, 128, 512};
   std::string profile = "nemo4b";
+  RankOrder order = RankOrder::Drawn;
   int32_t repetitions = 30;
   int32_t device = 0;
 };

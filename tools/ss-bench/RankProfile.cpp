@@ -50,9 +50,27 @@ int32_t RankProfile::draw(std::mt19937_64 &random, int32_t most) const {
     }
     if (part.high == 0)
       return most;
-    return std::min(
-        most,
-        std::uniform_int_distribution<int32_t>(part.low, part.high)(random));
+    return std::min(most, std::uniform_int_distribution<int32_t>(
+                              part.low, part.high)(random));
   }
   return most;
+}
+
+sinkstate::Result<RankOrder> ss_bench::parseRankOrder(const std::string &text) {
+  if (text == "drawn")
+    return RankOrder::Drawn;
+  if (text == "descending")
+    return RankOrder::Descending;
+  if (text == "ascending")
+    return RankOrder::Ascending;
+  return Error{"order of ranks '" + text +
+               "', expected drawn, descending or ascending"};
+}
+
+void ss_bench::sortRanks(std::vector<int32_t> &ranks, RankOrder order) {
+  if (order == RankOrder::Drawn)
+    return;
+  std::sort(ranks.begin(), ranks.end());
+  if (order == RankOrder::Descending)
+    std::reverse(ranks.begin(), ranks.end());
 }

@@ -11,6 +11,15 @@
 
 namespace ss_bench {
 
+/// In which order a launch meets the ranks: as they were drawn, or sorted,
+/// which is what a work list by rank would give. Programs are states in their
+/// order.
+enum class RankOrder { Drawn, Descending, Ascending };
+
+/// "drawn", "descending" or "ascending".
+sinkstate::Result<RankOrder> parseRankOrder(const std::string &text);
+void sortRanks(std::vector<int32_t> &ranks, RankOrder order);
+
 /// A distribution of stored ranks over heads.
 class RankProfile {
 public:

@@ -1,7 +1,7 @@
 //===- ss-bench.cpp - Times of a package's kernels on a GPU ---------------===//
 //
 //   ss-bench decode --package FOLDER [--batch 1,8,32] [--profile nemo4b]
-//            [--repetitions 30] [--device 0]
+//            [--order drawn] [--repetitions 30] [--device 0]
 //   ss-bench start --package FOLDER [--device 0]
 //
 // Prints a Markdown table. decode: microseconds per layer and step of a step
@@ -30,7 +30,8 @@ namespace {
 
 const char *const kUsage =
     "expected: ss-bench decode --package FOLDER [--batch N,N,...] [--profile "
-    "nemo4b|qwen9b|uniform:R] [--repetitions N] [--device N], or ss-bench "
+    "nemo4b|qwen9b|uniform:R] [--order drawn|descending|ascending] "
+    "[--repetitions N] [--device N], or ss-bench "
     "start --package FOLDER [--device N]";
 
 int fail(const std::string &message) {
@@ -74,7 +75,12 @@ Result<BenchOptions> parseOptions(int argc, char **argv) {
       return Error{"found '" + name + " " + value + "'; " + kUsage};
     else if (name == "--profile")
       options.profile = value;
-    else if (name == "--batch" && numbers)
+    else if (name == "--order") {
+      Result<RankOrder> order = parseRankOrder(value);
+      if (!order)
+        return order.takeError();
+      options.order = *order;
+    } else if (name == "--batch" && numbers)
       options.batches = *numbers;
     else if (name == "--repetitions" && numbers && numbers->size() == 1)
       options.repetitions = numbers->front();

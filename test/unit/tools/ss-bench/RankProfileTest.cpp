@@ -55,4 +55,18 @@ TEST(RankProfile, SaysWhatItExpects) {
   }
 }
 
+TEST(RankOrder, SortsOrLeavesRanks) {
+  const std::vector<int32_t> drawn = {3, 9, 1, 9};
+  auto sorted = [&](const char *order) {
+    std::vector<int32_t> ranks = drawn;
+    sortRanks(ranks, *parseRankOrder(order));
+    return ranks;
+  };
+  EXPECT_EQ(sorted("drawn"), drawn);
+  EXPECT_EQ(sorted("descending"), (std::vector<int32_t>{9, 9, 3, 1}));
+  EXPECT_EQ(sorted("ascending"), (std::vector<int32_t>{1, 3, 9, 9}));
+  EXPECT_EQ(parseRankOrder("random").error(),
+            "order of ranks 'random', expected drawn, descending or ascending");
+}
+
 } // namespace
