@@ -6,7 +6,8 @@
 #   SS_SANITIZE_TESTS="a b" scripts/...     other test programs than the default
 #
 # The compiler half stays out: LLVM's libraries are not built with sanitizers.
-# Kernels are the reference kernels, which are instrumented like the rest.
+# Kernels are the reference kernels, which are instrumented like the rest. GCC
+# brings its sanitizers' libraries with it; CC and CXX name another compiler.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=scripts/lib/common.sh
@@ -16,8 +17,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 tests=${SS_SANITIZE_TESTS:-consolidation-test runtime-test runtime-internals-test handover-test runtime-c-api-test soak-test}
 
-# OpenMP's own library is not instrumented: races are looked for in ours alone.
-export TSAN_OPTIONS="ignore_noninstrumented_modules=1 halt_on_error=1 ${TSAN_OPTIONS:-}"
+export TSAN_OPTIONS="halt_on_error=1 ${TSAN_OPTIONS:-}"
 export ASAN_OPTIONS="detect_leaks=1 detect_stack_use_after_return=1 ${ASAN_OPTIONS:-}"
 export UBSAN_OPTIONS="print_stacktrace=1 ${UBSAN_OPTIONS:-}"
 
@@ -28,7 +28,7 @@ for sanitizer in "${@:-thread address undefined}"; do
     say "building with -fsanitize=$one"
     cmake -G Ninja -S "$here/.." -B "$folder" \
       -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 \
-      "-DCMAKE_C_COMPILER=${CC:-clang-22}" "-DCMAKE_CXX_COMPILER=${CXX:-clang++-22}" \
+      "-DCMAKE_C_COMPILER=${CC:-gcc}" "-DCMAKE_CXX_COMPILER=${CXX:-g++}" \
       -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
       -DSS_BUILD_COMPILER=OFF "-DSS_SANITIZE=$one" > /dev/null
     # shellcheck disable=SC2086

@@ -3,6 +3,11 @@
 #
 #   scripts/test.sh                 all tests
 #   scripts/test.sh -R lit          options for ctest, such as a selection
+#   SS_SANITIZERS=""  scripts/test.sh    without sanitizers; or a list of them
+#
+# Without options for ctest, threads are looked at too: the runtime and its tests
+# are built with ThreadSanitizer, which takes minutes (scripts/sanitize.sh has
+# all three sanitizers).
 #
 # The last line is "N passed, N failed, N skipped"; the exit code is 0 only if
 # nothing failed.
@@ -29,5 +34,16 @@ ctest --test-dir "$build" --output-on-failure -j2 --output-junit "$report" "$@" 
 total=$(count tests) failed=$(count failures)
 skipped=$(($(count skipped) + $(count disabled)))
 [ "${total:-0}" -gt 0 ] || die "ctest found no tests"
+if [ $# -eq 0 ] && [ -n "${SS_SANITIZERS-thread}" ]; then
+  say "running tests of the runtime with sanitizers"
+  log=$build/sanitize.log
+  SS_SANITIZE_TESTS="${SS_SANITIZE_TESTS:-consolidation-test runtime-test soak-test}" \
+    "$here/sanitize.sh" ${SS_SANITIZERS-thread} > "$log" 2>&1 || code=1
+  cat "$log"
+  clean=$(grep -c ': clean$' "$log" || true)
+  # A build that fails is a failure as well.
+  wrong=$(grep -cE ': FAILED|^error: ' "$log" || true)
+  total=$((total + clean + wrong)) failed=$((failed + wrong))
+fi
 echo "$((total - failed - skipped)) passed, $failed failed, $skipped skipped"
 exit "$code"

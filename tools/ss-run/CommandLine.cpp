@@ -35,6 +35,10 @@ const ValueOption valueOptions[] = {
     {"consolidate", &OptionTexts::consolidate, "N|off",
      "compactions between two exact SVDs of the frozen components (cpu: 4, "
      "cuda: off)"},
+    {"consolidation", &OptionTexts::consolidation,
+     "off|inline|asynchronous|deterministic",
+     "cpu: where those SVDs run, in the decode call or on threads of their "
+     "own (inline)"},
     {"dense-fallback", &OptionTexts::denseFallback, "on|off",
      "keep a state dense where its factors would be larger (cpu: on, cuda: "
      "off)"},
@@ -74,7 +78,10 @@ Options
 )";
 
 const char *const flagsAndExamples =
-    R"(  --timing
+    R"(  --stats
+        print what the compressed engine counted: ranks and bytes of every
+        layer, consolidation, memory
+  --timing
         print where the time went; on cuda also the engine's start-up with an
         empty kernel cache and with every kernel cached
   --help, --version
@@ -102,6 +109,8 @@ const ValueOption *findOption(std::string_view name) {
 bool setFlag(std::string_view name, CommandLine &line) {
   if (name == "timing")
     return line.texts.timing = true;
+  if (name == "stats")
+    return line.texts.stats = true;
   if (name == "help")
     return line.help = true;
   if (name == "version")

@@ -2,9 +2,11 @@
 
 #include "Options.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 
 using namespace ss_run;
 
@@ -230,6 +232,7 @@ Result<RunOptions> ss_run::checkOptions(const OptionTexts &texts,
   options.json = texts.json;
   options.svg = texts.svg;
   options.timing = texts.timing;
+  options.stats = texts.stats;
   options.policyGiven = !texts.policy.empty();
   options.coreGiven = !texts.core.empty();
   options.activeGiven = !texts.active.empty();
@@ -253,6 +256,17 @@ Result<RunOptions> ss_run::checkOptions(const OptionTexts &texts,
     options.consolidateEvery =
         checker.integer("consolidate", texts.consolidate,
                         options.consolidateEvery, 1, maxCount, " or off");
+  if (!texts.consolidation.empty()) {
+    const char *const modes[] = {"off", "inline", "asynchronous",
+                                 "deterministic"};
+    const auto *found = std::find(std::begin(modes), std::end(modes),
+                                  texts.consolidation);
+    if (found == std::end(modes))
+      checker.fail("consolidation", "'" + texts.consolidation + "'",
+                   "off, inline, asynchronous or deterministic");
+    else
+      options.consolidation = static_cast<int>(found - std::begin(modes));
+  }
   options.denseFallback = checker.onOff("dense-fallback", texts.denseFallback,
                                         options.denseFallback);
   if (!texts.seed.empty() && !parseWhole(texts.seed, options.seed))

@@ -56,6 +56,8 @@ struct RunOptions {
   int deviceOrdinal = 0;
   int rowCapacity = 0; ///< 0: every layer's bound
   bool timing = false;
+  bool stats = false;
+  int consolidation = -1; ///< an ss_consolidation; -1: what the device does
   /// Whether the user named the value: a package brings its own.
   bool policyGiven = false, coreGiven = false, activeGiven = false,
        bufferGiven = false;
@@ -73,9 +75,10 @@ std::string deviceName(const RunOptions &options);
 struct OptionTexts {
   std::string model, text, package, densePackage, json, svg;
   std::string policy, core, dense, denseFallback, device, rowCapacity;
-  std::string tokens, active, buffer, consolidate, batch, threads, generate,
+  std::string tokens, active, buffer, consolidate, consolidation, batch, threads, generate,
       seed;
   bool timing = false;
+  bool stats = false;
 };
 
 /// Whether kernels can be compiled in process, or come from packages alone.

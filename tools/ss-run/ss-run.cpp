@@ -7,6 +7,7 @@
 #include "OutputFile.h"
 #include "Report.h"
 #include "Sampler.h"
+#include "Statistics.h"
 #include "StartUp.h"
 #include "Svg.h"
 
@@ -113,6 +114,7 @@ struct States {
     engine.threads = options.threads;
     engine.dense_fallback = options.denseFallback;
     engine.consolidate_every = options.consolidateEvery;
+    engine.consolidation = options.consolidation;
     engine.row_capacity = options.rowCapacity;
     engine.device =
         options.device == Device::Cuda ? SS_DEVICE_CUDA : SS_DEVICE_CPU;
@@ -208,8 +210,19 @@ Status run(const RunOptions &options) {
   phases.decode = lap();
   if (!measurement)
     return measurement.takeError();
-  return writeResults(*measurement, options, states.compressedKernels->policy(),
-                      phases, outputs);
+  std::string stats;
+  if (options.stats) {
+    Result<std::string> text = formatStatistics(*states.compressed);
+    if (!text)
+      return text.takeError();
+    stats = std::move(*text);
+  }
+  if (Status status =
+          writeResults(*measurement, options,
+                       states.compressedKernels->policy(), phases, outputs))
+    return status;
+  std::fputs(stats.c_str(), stdout);
+  return std::nullopt;
 }
 
 /// Exit codes, as --help lists them.
