@@ -170,8 +170,9 @@ LogicalResult KernelLowering::lowerKernelOperation(Operation &op) {
       .Case([&](ssk::MatmulOp op) { return lowerMatmul(op), success(); })
       .Case([&](ssk::TopKOp op) { return lowerTopK(op), success(); })
       .Case([&](ssk::CallOp op) { return lowerCall(op), success(); })
+      .Case([&](ssk::CopyOp op) { return lowerCopy(op), success(); })
       // One program runs on one thread: its memory is always visible to it.
-      .Case([](ssk::SyncOp) { return success(); })
+      .Case<ssk::SyncOp, ssk::WaitCopiesOp>([](auto) { return success(); })
       .Default([](Operation *op) {
         return op->emitError("'")
                << op->getName() << "' has no lowering for the CPU";

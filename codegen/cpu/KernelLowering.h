@@ -55,6 +55,7 @@ private:
 
   // Memory (LowerMemory.cpp).
   void lowerAlloc(ssk::AllocOp op);
+  void lowerCopy(ssk::CopyOp op);
   void lowerFill(ssk::FillOp op);
   void lowerRead(ssk::ReadOp op);
   void lowerWrite(ssk::WriteOp op);

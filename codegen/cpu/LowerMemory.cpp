@@ -197,6 +197,26 @@ void KernelLowering::lowerLoad(ssk::LoadOp op) {
   bindTile(op.getResult(), std::move(parts));
 }
 
+/// A copy is a load and a store of the row.
+void KernelLowering::lowerCopy(ssk::CopyOp op) {
+  auto target = cast<ssk::SharedType>(op.getTarget().getType());
+  auto row = ssk::TileType::get(op.getContext(), {target.getShape().back()},
+                                target.getElementType(), 0);
+  OpBuilder before(op);
+  Value first = arith::ConstantIndexOp::create(before, op.getLoc(), 0);
+  (void)lowerScalar(*first.getDefiningOp());
+  auto load = ssk::LoadOp::create(before, op.getLoc(), row, op.getSource(),
+                                  op.getOffset(), Value(), op.getLimit());
+  SmallVector<Value, 2> indices;
+  if (op.getRow())
+    indices.push_back(op.getRow());
+  indices.push_back(first);
+  auto store = ssk::StoreOp::create(before, op.getLoc(), load.getResult(),
+                                    op.getTarget(), indices);
+  lowerLoad(load);
+  lowerStore(store);
+}
+
 /// Creates `if (condition)` around what `body` builds.
 static void createGuarded(OpBuilder &builder, Location loc, Value condition,
                           function_ref<void()> body) {

@@ -134,39 +134,29 @@ void KernelPrinter::printAccumulate(ssk::AccumulateOp accumulate) {
            getName(accumulate.getRows()) + ");");
 }
 
+/// `ss::matmul<false, true, 16, 16, 128>(gram, rows, rows)`: which factors are
+/// transposed, the extents of the result, and how many products a sum has.
 void KernelPrinter::printMatmul(ssk::MatmulOp matmul) {
-  auto flag = [](bool value) { return value ? "true" : "false"; };
-  std::string transposes;
-  if (matmul.getTransposeA() || matmul.getTransposeB())
-    transposes = std::string("<") + flag(matmul.getTransposeA()) + ", " +
-                 flag(matmul.getTransposeB()) + ">";
-  else
-    transposes = "<false, false>";
-  out.line("ss::matmul" + transposes + "(" + getText(matmul.getOutput()) + ", " +
+  auto flag = [](bool value) -> std::string { return value ? "true" : "false"; };
+  ArrayRef<int64_t> output = matmul.getOutput().getType().getShape();
+  int64_t products = matmul.getLhs().getType().getShape()[matmul.getTransposeA() ? 0 : 1];
+  std::string parameters = flag(matmul.getTransposeA()) + ", " + flag(matmul.getTransposeB());
+  for (int64_t extent : {output[0], output[1], products})
+    parameters += ", " + std::to_string(extent);
+  out.line("ss::matmul<" + parameters + ">(" + getText(matmul.getOutput()) + ", " +
            getText(matmul.getLhs()) + ", " + getText(matmul.getRhs()) + ");");
 }
 
-/// `ss::core_svd<16>(m, &scratch.core[0][0], ...)`: the template argument is the
-/// leading dimension of the first matrix.
+/// `ss::core_svd(m, scratch.core, ...)`: matrices and vectors by reference.
 void KernelPrinter::printCall(ssk::CallOp call) {
-  std::string arguments;
-  int64_t leading = 0;
-  for (Value argument : call.getArgs()) {
-    if (!arguments.empty())
-      arguments += ", ";
-    auto shared = dyn_cast<ssk::SharedType>(argument.getType());
-    if (!shared) {
-      arguments += getText(argument);
-      continue;
-    }
-    if (leading == 0)
-      leading = shared.getShape().back();
-    arguments += shared.getRank() == 2 ? "&" + getText(argument) + "[0][0]" : getText(argument);
-  }
   StringRef callee = call.getCallee();
   callee.consume_front("ss_");
-  std::string function = "ss::" + callee.str() + "<" + std::to_string(leading) + ">";
+  std::string text = "ss::" + callee.str() + "(";
+  llvm::ListSeparator comma;
+  for (Value argument : call.getArgs())
+    text += std::string(StringRef(comma)) + getText(argument);
+  text += ")";
   if (call.getStatus().use_empty())
-    return out.line(function + "(" + arguments + ");");
-  assignScalar(call.getStatus(), function + "(" + arguments + ")");
+    return out.line(text + ";");
+  assignScalar(call.getStatus(), text);
 }

@@ -44,8 +44,8 @@ static std::string getStride(AccessOp op, ssk::TileType tile, std::string given)
     return {};
   if (op.getStride())
     return ", " + given;
-  auto shared = dyn_cast<ssk::SharedType>(op.getMemory().getType());
-  int64_t stride = shared ? shared.getShape().back() : tile.getShape().back();
+  auto scratch = op.getMemory().template getDefiningOp<ssk::AllocOp>();
+  int64_t stride = scratch ? scratch.getRowPitch() : tile.getShape().back();
   return ", " + std::to_string(stride);
 }
 
@@ -67,6 +67,18 @@ void KernelPrinter::printStore(ssk::StoreOp store) {
   out.line("ss::store_" + getShapeSuffix(tile) + getAccessArguments(tile, store.getVector()) +
            "(" + getAddress(getElement(store.getMemory(), store.getIndices())) + ", " +
            getName(store.getValue()) + getStride(store, tile, given) + limit + ");");
+}
+
+/// `ss::copy_row<float4, 128>(&scratch.rows[i][0], &pool[offset], limit)`.
+void KernelPrinter::printCopy(ssk::CopyOp copy) {
+  auto target = cast<ssk::SharedType>(copy.getTarget().getType());
+  std::string to = getText(copy.getTarget());
+  if (copy.getRow())
+    to = getAddress(to + "[" + getText(copy.getRow()) + "][0]");
+  std::string limit = copy.getLimit() ? ", " + getText(copy.getLimit()) : "";
+  out.line("ss::copy_row<" + getAccessType(target.getElementType(), copy.getVector().value_or(1)) +
+           ", " + Twine(target.getShape().back()) + ">(" + to + ", " +
+           getAddress(getElement(copy.getSource(), copy.getOffset())) + limit + ");");
 }
 
 /// Writes that follow each other share one `if`: lane 0 writes what every lane

@@ -43,6 +43,8 @@ std::vector<std::string> cuda::getDeviceHeaders(ssk::KernelOp kernel) {
       headers.insert("ss/tile.cuh");
     else if (isa<ssk::FillOp>(op))
       headers.insert("ss/fill.cuh");
+    else if (isa<ssk::CopyOp, ssk::WaitCopiesOp>(op))
+      headers.insert("ss/copy.cuh");
     else if (isa<ssk::MatmulOp>(op))
       headers.insert("ss/matmul.cuh");
     else if (isa<ssk::TopKOp>(op))

@@ -107,8 +107,10 @@ void KernelPrinter::printScratch() {
       out.open("union");
     for (ssk::AllocOp alloc : slot.allocs) {
       auto type = cast<ssk::SharedType>(alloc.getResult().getType());
+      SmallVector<int64_t> extents(type.getShape());
+      extents.back() = alloc.getRowPitch();
       out.line("alignas(16) " + getCppScalarType(type.getElementType()) + " " +
-               getName(alloc.getResult()) + getExtents(type.getShape()) + ";");
+               getName(alloc.getResult()) + getExtents(extents) + ";");
     }
     if (isUnion)
       out.close("};");
@@ -252,6 +254,8 @@ void KernelPrinter::printStatement(Operation &op) {
       .Case<ssk::AccumulateOp>([&](auto typed) { printAccumulate(typed); })
       .Case<ssk::MatmulOp>([&](auto typed) { printMatmul(typed); })
       .Case<ssk::CallOp>([&](auto typed) { printCall(typed); })
+      .Case<ssk::CopyOp>([&](auto typed) { printCopy(typed); })
+      .Case<ssk::WaitCopiesOp>([&](auto) { out.line("ss::wait_copies();"); })
       .Case<ssk::SyncOp>([&](auto) { out.line("__syncwarp();"); })
       .Case<ssk::FillOp>([&](ssk::FillOp fill) {
         out.line("ss::fill(" + getText(fill.getMemory()) + ", " + getText(fill.getValue()) + ");");

@@ -69,6 +69,7 @@ private:
   void declareTile(mlir::Value tile, llvm::StringRef initializer = {});
   void printLoad(ssk::LoadOp load);
   void printStore(ssk::StoreOp store);
+  void printCopy(ssk::CopyOp copy);
   void printWrites(ssk::WriteOp first);
   void printSplat(ssk::SplatOp splat);
   void printMap(ssk::MapOp map);

@@ -19,6 +19,26 @@ static LogicalResult verifyIndexCount(Operation *op, Type memory,
          << indices << " indices for " << memory << ", expected " << expected;
 }
 
+int64_t AllocOp::getRowPitch() {
+  auto type = cast<SharedType>(getResult().getType());
+  return getPitch().value_or(type.getShape().back());
+}
+
+LogicalResult AllocOp::verify() {
+  std::optional<int64_t> pitch = getPitch();
+  if (!pitch)
+    return success();
+  auto type = cast<SharedType>(getResult().getType());
+  if (type.getRank() != 2)
+    return emitOpError("has a pitch, expected it only for two dimensions, not ")
+           << type;
+  if (*pitch < type.getShape().back())
+    return emitOpError("has a pitch of ")
+           << *pitch << ", expected at least the " << type.getShape().back()
+           << " elements of a row";
+  return success();
+}
+
 void ReadOp::build(OpBuilder &builder, OperationState &state, Value memory,
                    ValueRange indices) {
   build(builder, state, getMemoryElementType(memory.getType()), memory,
@@ -101,4 +121,19 @@ LogicalResult StoreOp::verify() {
 
 LogicalResult StoreOp::canonicalize(StoreOp op, PatternRewriter &rewriter) {
   return dropLimit(op, op.getValue().getType(), rewriter);
+}
+
+LogicalResult CopyOp::verify() {
+  auto target = cast<SharedType>(getTarget().getType());
+  Type element = getMemoryElementType(getSource().getType());
+  if (element != target.getElementType())
+    return emitOpError("copies elements of ")
+           << element << " to " << target << ", expected the same element type";
+  if (bool(getRow()) != (target.getRank() == 2))
+    return emitOpError(getRow() ? "has a row of " : "has no row of ")
+           << target << ", expected one exactly for two dimensions";
+  if (std::optional<int64_t> vector = getVector())
+    if (*vector < 1 || *vector > 4 || !llvm::isPowerOf2_64(*vector))
+      return emitOpError("vector is ") << *vector << ", expected 1, 2 or 4";
+  return success();
 }

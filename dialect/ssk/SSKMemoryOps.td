@@ -19,17 +19,27 @@ def SSK_AllocOp : SSK_Op<"alloc", [HasParent<"KernelOp">]> {
     Scratch of the same `slot` is never needed at the same time and may lie in
     the same memory; `ssk-prepare` finds the slots.
 
+    `pitch` (two dimensions): elements from one row to the next in shared memory,
+    at least the row's. `ssk-prepare` sets it where rows would begin in the same
+    bank. A CPU needs none.
+
     ```mlir
     %s = ssk.alloc : !ssk.shared<16x16xf64>
     %t = ssk.alloc {slot = 0 : i64} : !ssk.shared<4x128xf32>
+    %u = ssk.alloc {pitch = 136 : i64} : !ssk.shared<16x128xf32>
     ```
   }];
-  let arguments = (ins OptionalAttr<I64Attr>:$slot);
+  let arguments = (ins OptionalAttr<I64Attr>:$slot, OptionalAttr<I64Attr>:$pitch);
   let builders = [OpBuilder<(ins "::mlir::Type":$result), [{
-    build($_builder, $_state, result, ::mlir::IntegerAttr());
+    build($_builder, $_state, result, ::mlir::IntegerAttr(), ::mlir::IntegerAttr());
   }]>];
   let results = (outs Res<SSK_SharedType, "", [MemAlloc]>:$result);
   let assemblyFormat = "attr-dict `:` qualified(type($result))";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Elements from one row to the next (of one dimension: its length).
+    int64_t getRowPitch();
+  }];
 }
 
 def SSK_FillOp : SSK_Op<"fill", [SSK_ElementTypeOf<"value", "memory">]> {
@@ -139,6 +149,51 @@ def SSK_StoreOp : SSK_Op<"store", [AttrSizedOperandSegments]> {
   }];
   let hasVerifier = 1;
   let hasCanonicalizeMethod = 1;
+}
+
+def SSK_CopyOp : SSK_Op<"copy", [AttrSizedOperandSegments]> {
+  let summary = "starts to copy a row from a global to scratch";
+  let description = [{
+    Copies the elements of one row of scratch (all of it, if it has one
+    dimension) from a global, from `offset` on, without registers. Elements from
+    `limit` on are not touched in the global and become 0. The scratch may not be
+    looked at, and the global not be written, until `ssk.wait_copies`: many
+    copies are under way at the same time. On a CPU it is a load and a store.
+
+    ```mlir
+    ssk.copy %rows[%offset] to %s[%i] limit %n {vector = 4 : i64}
+        : !ssk.global<f32>, !ssk.shared<16x128xf32>
+    ssk.wait_copies
+    ```
+  }];
+  let arguments = (ins Arg<SSK_GlobalType, "", [MemRead]>:$source,
+                       Index:$offset,
+                       Arg<SSK_SharedType, "", [MemWrite]>:$target,
+                       Optional<Index>:$row,
+                       Optional<Index>:$limit,
+                       OptionalAttr<I64Attr>:$vector);
+  let builders = [OpBuilder<(ins "::mlir::Value":$source, "::mlir::Value":$offset,
+      "::mlir::Value":$target, "::mlir::Value":$row, CArg<"::mlir::Value", "{}">:$limit), [{
+    build($_builder, $_state, source, offset, target, row, limit, ::mlir::IntegerAttr());
+  }]>];
+  let assemblyFormat = [{
+    $source `[` $offset `]` `to` $target (`[` $row^ `]`)? (`limit` $limit^)? attr-dict
+    `:` qualified(type($source)) `,` qualified(type($target))
+  }];
+  let hasVerifier = 1;
+}
+
+def SSK_WaitCopiesOp : SSK_Op<"wait_copies", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "waits for the copies that were started";
+  let description = [{
+    After it every `ssk.copy` before it is done, and visible to the lane that
+    made it; `ssk-prepare` adds the `ssk.sync` for the others. Nothing on a CPU.
+
+    ```mlir
+    ssk.wait_copies
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
 }
 
 #endif // SINKSTATE_DIALECT_SSK_SSKMEMORYOPS_TD

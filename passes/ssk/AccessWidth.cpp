@@ -99,3 +99,11 @@ int64_t sinkstate::ssk::getAccessWidth(LoadOp load) {
 int64_t sinkstate::ssk::getAccessWidth(StoreOp store) {
   return getWidth(store, store.getValue().getType());
 }
+
+int64_t sinkstate::ssk::getAccessWidth(CopyOp copy) {
+  auto target = cast<SharedType>(copy.getTarget().getType());
+  int64_t bytes = target.getElementType().getIntOrFloatBitWidth() / 8;
+  int64_t width = std::min(kMaxAccessBytes / bytes, getPowerOfTwo(target.getShape().back()));
+  width = std::min(width, getKnownDivisor(copy.getOffset()));
+  return copy.getLimit() ? std::min(width, getKnownDivisor(copy.getLimit())) : width;
+}

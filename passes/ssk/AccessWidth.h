@@ -13,6 +13,7 @@ int64_t getKnownDivisor(mlir::Value value);
 /// store its part of the tile.
 int64_t getAccessWidth(LoadOp load);
 int64_t getAccessWidth(StoreOp store);
+int64_t getAccessWidth(CopyOp copy);
 
 } // namespace sinkstate::ssk
 

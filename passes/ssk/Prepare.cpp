@@ -22,6 +22,7 @@ struct Prepare : public sinkstate::ssk::impl::SSKPreparePassBase<Prepare> {
   void runOnOperation() override {
     duplicateSplats();
     setAccessWidths();
+    setPitches();
     assignScratchSlots(getOperation());
     fitBlock();
     insertSyncs();
@@ -29,6 +30,7 @@ struct Prepare : public sinkstate::ssk::impl::SSKPreparePassBase<Prepare> {
 
   void duplicateSplats();
   void setAccessWidths();
+  void setPitches();
   void fitBlock();
   void insertSyncs();
 };
@@ -67,7 +69,22 @@ void Prepare::setAccessWidths() {
       set(load);
     else if (auto store = dyn_cast<StoreOp>(op))
       set(store);
+    else if (auto copy = dyn_cast<CopyOp>(op))
+      set(copy);
   });
+}
+
+/// Products read columns of matrices: where every row begins in the same one of
+/// the 32 banks of 4 bytes, rows are set 8 banks apart.
+void Prepare::setPitches() {
+  constexpr int64_t bytesOfBanks = 128, shift = 32;
+  for (AllocOp alloc : getOperation().getBody().getOps<AllocOp>()) {
+    auto type = cast<SharedType>(alloc.getResult().getType());
+    int64_t element = type.getElementType().getIntOrFloatBitWidth() / 8;
+    bool isFactor = llvm::any_of(alloc->getUsers(), llvm::IsaPred<MatmulOp>);
+    if (isFactor && type.getRank() == 2 && type.getShape()[1] * element % bytesOfBanks == 0)
+      alloc.setPitch(type.getShape()[1] + shift / element);
+  }
 }
 
 /// As many programs a block as their scratch allows.

@@ -13,7 +13,9 @@ static constexpr int64_t kAlignment = 16;
 
 static int64_t getBytes(AllocOp alloc) {
   auto type = cast<SharedType>(alloc.getResult().getType());
-  int64_t bytes = type.getNumElements() * type.getElementType().getIntOrFloatBitWidth() / 8;
+  int64_t elements = type.getRank() == 2 ? type.getShape()[0] * alloc.getRowPitch()
+                                         : type.getNumElements();
+  int64_t bytes = elements * type.getElementType().getIntOrFloatBitWidth() / 8;
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 

@@ -26,12 +26,18 @@ constexpr const char *kSource = R"cuda(
 #include "ss/core_svd.cuh"
 #include "ss/orthogonalize.cuh"
 
+__device__ double (&matrix(double *at))[kSize][kSize] {
+  return *reinterpret_cast<double(*)[kSize][kSize]>(at);
+}
+
 extern "C" __global__ void core_svd(double *c, double *xt, double *sigma,
                                     double *yt, int *status) {
   const long long i = blockIdx.x;
   const long long at = i * kSize * kSize;
-  const int bits = ss::core_svd<kSize>(kSize, c + at, xt + at,
-                                       sigma + i * kSize, yt + at);
+  const int bits =
+      ss::core_svd(kSize, matrix(c + at), matrix(xt + at),
+                   *reinterpret_cast<double(*)[kSize]>(sigma + i * kSize),
+                   matrix(yt + at));
   if (threadIdx.x == 0)
     status[i] = bits;
 }
@@ -40,7 +46,7 @@ extern "C" __global__ void orthogonalize(double *gram, double *t,
                                          int *status) {
   const long long i = blockIdx.x;
   const long long at = i * kSize * kSize;
-  const int bits = ss::orthogonalize<kSize>(kSize, gram + at, t + at);
+  const int bits = ss::orthogonalize(kSize, matrix(gram + at), matrix(t + at));
   if (threadIdx.x == 0)
     status[i] = bits;
 }

@@ -20,6 +20,7 @@ __device__ __forceinline__ double *column_of(int m, int j, double *c, double *xt
 
 /// Scales c so that its largest element is in [0.5, 1) and sets xt to the identity. Returns the
 /// exponent that undoes it.
+template <int LD>
 __device__ __forceinline__ int load_scaled(int m, double largest, double *c, double *xt) {
   int lift = 0;
   if (largest < power_of_two(-1022)) {
@@ -28,8 +29,9 @@ __device__ __forceinline__ int load_scaled(int m, double largest, double *c, dou
   }
   const int exponent = binary_exponent(largest) - lift;
   for (int at = lane(); at < m * m; at += kLanes) {
-    c[at] = scale_by(c[at], -exponent);
-    xt[at] = at % (m + 1) == 0 ? 1.0 : 0.0;
+    const int to = at / m * LD + at % m;
+    c[to] = scale_by(c[to], -exponent);
+    xt[to] = at % (m + 1) == 0 ? 1.0 : 0.0;
   }
   __syncwarp();
   return exponent;
@@ -37,10 +39,10 @@ __device__ __forceinline__ int load_scaled(int m, double largest, double *c, dou
 
 /// Applies the reflection that clears column `pivot` of c below row k to the columns that this
 /// lane owns, and finds the squared norms of their rows below k. `norm`: of the pivot column.
-template <int M>
+template <int M, int LD>
 __device__ __forceinline__ void reflect(int m, int k, int pivot, double norm, double *c, double *xt,
                                         double (&norms)[(2 * M + kLanes - 1) / kLanes]) {
-  const double head = c[k * m + pivot];
+  const double head = c[k * LD + pivot];
   const double diagonal = head >= 0.0 ? -norm : norm;
   const double v = head - diagonal;
   const double factor = 1.0 / (-diagonal * v);
@@ -50,28 +52,29 @@ __device__ __forceinline__ void reflect(int m, int k, int pivot, double norm, do
     if (j >= 2 * m || (j < m && norms[r] < 0.0))
       continue;
     double *column = column_of(m, j, c, xt);
-    double w = v * column[k * m];
+    double w = v * column[k * LD];
     for (int i = k + 1; i < m; ++i)
-      w = fma(c[i * m + pivot], column[i * m], w);
+      w = fma(c[i * LD + pivot], column[i * LD], w);
     w *= factor;
-    column[k * m] = fma(-v, w, column[k * m]);
+    column[k * LD] = fma(-v, w, column[k * LD]);
     double square = 0.0;
     for (int i = k + 1; i < m; ++i) {
-      const double x = fma(-c[i * m + pivot], w, column[i * m]);
-      column[i * m] = x;
+      const double x = fma(-c[i * LD + pivot], w, column[i * LD]);
+      column[i * LD] = x;
       square = fma(x, x, square);
     }
     norms[r] = square;
   }
   __syncwarp();
   for (int i = k + lane(); i < m; i += kLanes)
-    c[i * m + pivot] = i == k ? diagonal : 0.0;
+    c[i * LD + pivot] = i == k ? diagonal : 0.0;
   __syncwarp();
 }
 
 /// QR with column pivoting of c; columns stay where they are. Returns the numeric rank: rows of c
 /// from there on count as zero.
-template <int M> __device__ __forceinline__ int pivoted_qr(int m, double *c, double *xt) {
+template <int M, int LD>
+__device__ __forceinline__ int pivoted_qr(int m, double *c, double *xt) {
   constexpr int count = (2 * M + kLanes - 1) / kLanes;
   double norms[count]; // of this lane's columns; negative: already a pivot
 #pragma unroll
@@ -80,7 +83,7 @@ template <int M> __device__ __forceinline__ int pivoted_qr(int m, double *c, dou
     norms[r] = 0.0;
     if (j < m)
       for (int i = 0; i < m; ++i)
-        norms[r] = fma(c[i * m + j], c[i * m + j], norms[r]);
+        norms[r] = fma(c[i * LD + j], c[i * LD + j], norms[r]);
   }
   double tolerance = 0.0;
   for (int k = 0; k < m; ++k) {
@@ -107,7 +110,7 @@ template <int M> __device__ __forceinline__ int pivoted_qr(int m, double *c, dou
     for (int r = 0; r < count; ++r)
       if (pivot == lane() + r * kLanes)
         norms[r] = -1.0;
-    reflect<M>(m, k, pivot, sqrt(best), c, xt, norms);
+    reflect<M, LD>(m, k, pivot, sqrt(best), c, xt, norms);
   }
   return m;
 }
@@ -175,7 +178,7 @@ __device__ __forceinline__ void players_of(int round, int game, int n, int &p, i
 }
 
 /// One round: every group of lanes makes its pair of rows orthogonal.
-template <int M>
+template <int M, int LD>
 __device__ __forceinline__ void play_round(int m, int rank, int round, double tolerance, double *c,
                                            double *xt, double *norm, SweepMaximum &seen) {
   using Pairs = Deal<M>;
@@ -190,7 +193,7 @@ __device__ __forceinline__ void play_round(int m, int rank, int round, double to
     for (int step = 0; step < Pairs::steps; ++step) {
       const int k = Pairs::element(step);
       if (k < m)
-        d = fma(c[p * m + k], c[q * m + k], d);
+        d = fma(c[p * LD + k], c[q * LD + k], d);
     }
 #pragma unroll
   for (int offset = Pairs::group / 2; offset > 0; offset /= 2)
@@ -205,12 +208,12 @@ __device__ __forceinline__ void play_round(int m, int rank, int round, double to
     const int k = Pairs::element(step);
     if (k >= m)
       continue;
-    const double x = c[p * m + k], y = c[q * m + k];
-    c[p * m + k] = fma(r.cosine, x, -r.sine * y);
-    c[q * m + k] = fma(r.sine, x, r.cosine * y);
-    const double u = xt[p * m + k], v = xt[q * m + k];
-    xt[p * m + k] = fma(r.cosine, u, -r.sine * v);
-    xt[q * m + k] = fma(r.sine, u, r.cosine * v);
+    const double x = c[p * LD + k], y = c[q * LD + k];
+    c[p * LD + k] = fma(r.cosine, x, -r.sine * y);
+    c[q * LD + k] = fma(r.sine, x, r.cosine * y);
+    const double u = xt[p * LD + k], v = xt[q * LD + k];
+    xt[p * LD + k] = fma(r.cosine, u, -r.sine * v);
+    xt[q * LD + k] = fma(r.sine, u, r.cosine * v);
   }
   if (lane() % Pairs::group == 0) {
     norm[p] = fma(-r.tangent, d, np);
@@ -219,11 +222,12 @@ __device__ __forceinline__ void play_round(int m, int rank, int round, double to
 }
 
 /// The squared norm of row i of c; each lane begins elsewhere in its row.
+template <int LD>
 __device__ __forceinline__ double row_norm(int m, int i, const double *c) {
   double sum = 0.0;
   int k = lane() % m;
   for (int step = 0; step < m; ++step) {
-    sum = fma(c[i * m + k], c[i * m + k], sum);
+    sum = fma(c[i * LD + k], c[i * LD + k], sum);
     k = k + 1 == m ? 0 : k + 1;
   }
   return sum;
@@ -231,18 +235,18 @@ __device__ __forceinline__ double row_norm(int m, int i, const double *c) {
 
 /// Makes the first `rank` rows of c orthogonal to each other. norm: room for m numbers. Returns
 /// status bits.
-template <int M>
+template <int M, int LD>
 __device__ __forceinline__ int jacobi(int m, int rank, double *c, double *xt, double *norm) {
   // Cosines below a few roundings of a dot product are noise.
   constexpr double below = 4e-16 * (M <= 16 ? 4 : M <= 36 ? 6 : 8);
   const int n = (rank + 1) & ~1;
   for (int sweep = 0; sweep < kMaxSweeps; ++sweep) {
     for (int i = lane(); i < rank; i += kLanes)
-      norm[i] = row_norm(m, i, c);
+      norm[i] = row_norm<LD>(m, i, c);
     __syncwarp();
     SweepMaximum seen = {0.0f, 0.0f};
     for (int round = 0; round < n - 1; ++round) {
-      play_round<M>(m, rank, round, below * below, c, xt, norm, seen);
+      play_round<M, LD>(m, rank, round, below * below, c, xt, norm, seen);
       __syncwarp();
     }
     const double cosine = double(max_lanes(seen.cosine));
@@ -257,7 +261,7 @@ __device__ __forceinline__ int jacobi(int m, int rank, double *c, double *xt, do
 
 /// Writes sigma, xt and yt in descending order of sigma; c is scratch from here on. Returns whether
 /// all is finite.
-template <int M>
+template <int M, int LD>
 __device__ __forceinline__ bool store_sorted(int m, int rank, int exponent, double *c, double *xt,
                                              double *sigma, double *yt) {
   constexpr int count = (M + kLanes - 1) / kLanes;
@@ -266,7 +270,7 @@ __device__ __forceinline__ bool store_sorted(int m, int rank, int exponent, doub
 #pragma unroll
   for (int r = 0; r < count; ++r) {
     const int i = lane() + r * kLanes;
-    norm[r] = i < rank ? sqrt(row_norm(m, i, c)) : 0.0;
+    norm[r] = i < rank ? sqrt(row_norm<LD>(m, i, c)) : 0.0;
     if (i < m)
       sigma[i] = norm[r];
   }
@@ -288,50 +292,53 @@ __device__ __forceinline__ bool store_sorted(int m, int rank, int exponent, doub
     const double length = value_of_row(norm, i);
     const double inverse = length > 0.0 ? 1.0 / length : 0.0;
     for (int j = lane(); j < m; j += kLanes) {
-      yt[to * m + j] = inverse > 0.0 ? c[i * m + j] * inverse : 0.0;
-      c[i * m + j] = inverse > 0.0 ? xt[i * m + j] : 0.0;
+      yt[to * LD + j] = inverse > 0.0 ? c[i * LD + j] * inverse : 0.0;
+      c[i * LD + j] = inverse > 0.0 ? xt[i * LD + j] : 0.0;
     }
   }
   __syncwarp();
   for (int i = 0; i < m; ++i) {
     const int to = value_of_row(place, i);
     for (int j = lane(); j < m; j += kLanes)
-      xt[to * m + j] = c[i * m + j];
+      xt[to * LD + j] = c[i * LD + j];
   }
   __syncwarp();
   return sigma[0] - sigma[0] == 0.0;
 }
 
+template <int LD>
 __device__ __forceinline__ void store_nothing(int m, double *xt, double *sigma, double *yt) {
-  set_zero(xt, m * m);
-  set_zero(sigma, m);
-  set_zero(yt, m * m);
+  set_zero<LD>(xt, m, m);
+  set_zero<LD>(yt, m, m);
+  set_zero<1>(sigma, m, 1);
   __syncwarp();
 }
 
 } // namespace svd
 
-/// C = X diag(sigma) Y^T for an m x m matrix c, row-major, in memory that the whole warp sees; row
-/// i of xt and yt are the vectors of sigma[i]. M is the largest m. c is destroyed. Called by all
-/// 32 lanes; returns the same status in each.
-///   const int status = ss::core_svd<16>(16, &c[0][0], &xt[0][0], &sigma[0], &yt[0][0]);
-template <int M>
-__device__ int core_svd(int m, double *c, double *xt, double *sigma, double *yt) {
+/// C = X diag(sigma) Y^T for the m x m matrix c, in memory that the whole warp sees; row i of xt and
+/// yt are the vectors of sigma[i]. M is the largest m. c is destroyed. Called by all 32 lanes; returns
+/// the same status in each.
+///   const int status = ss::core_svd(16, c, xt, sigma, yt);
+template <int M, int LD>
+__device__ int core_svd(int m, double (&matrix)[M][LD], double (&left)[M][LD], double (&sigma)[M],
+                        double (&right)[M][LD]) {
   using namespace small_matrix;
+  double *c = &matrix[0][0], *xt = &left[0][0], *yt = &right[0][0];
   __syncwarp();
-  const double largest = largest_magnitude(c, m * m);
+  const double largest = largest_magnitude<LD>(c, m, m);
   if (largest == 0.0 || largest == infinity()) {
-    svd::store_nothing(m, xt, sigma, yt);
+    svd::store_nothing<LD>(m, xt, sigma, yt);
     return largest == 0.0 ? 0 : kNotFinite;
   }
-  const int exponent = svd::load_scaled(m, largest, c, xt);
-  const int rank = svd::pivoted_qr<M>(m, c, xt);
-  const int status = rank > 1 ? svd::jacobi<M>(m, rank, c, xt, sigma) : 0;
+  const int exponent = svd::load_scaled<LD>(m, largest, c, xt);
+  const int rank = svd::pivoted_qr<M, LD>(m, c, xt);
+  const int status = rank > 1 ? svd::jacobi<M, LD>(m, rank, c, xt, sigma) : 0;
   __syncwarp();
-  if (svd::store_sorted<M>(m, rank, exponent, c, xt, sigma, yt))
+  if (svd::store_sorted<M, LD>(m, rank, exponent, c, xt, sigma, yt))
     return status;
   __syncwarp();
-  svd::store_nothing(m, xt, sigma, yt);
+  svd::store_nothing<LD>(m, xt, sigma, yt);
   return kNotFinite;
 }
 

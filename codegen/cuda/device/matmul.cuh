@@ -1,40 +1,255 @@
-// Products of small matrices in shared memory by one warp.
+// Products of small matrices in shared memory by one warp, on the tensor cores in double.
 #pragma once
 #include "ss/base.cuh"
 
 namespace ss {
+namespace mma {
 
-/// c = op(a) op(b), op a transpose or nothing. Products and sums in double, fma, k ascending; one
-/// rounding to c's type. Lane l computes the elements l, l + 32, ... of c. c may be a or b: then
-/// all of it is computed before any of it is written.
-template <bool TransposeA, bool TransposeB, int M, int N, int RA, int CA, int RB, int CB, typename TC,
-          typename TA, typename TB>
-__device__ __forceinline__ void matmul(TC (&c)[M][N], const TA (&a)[RA][CA], const TB (&b)[RB][CB]) {
-  constexpr int K = TransposeA ? RA : CA;
-  static_assert((TransposeA ? CA : RA) == M, "rows of op(a) and of c differ");
-  static_assert((TransposeB ? RB : CB) == N, "columns of op(b) and of c differ");
-  static_assert((TransposeB ? CB : RB) == K, "columns of op(a) and rows of op(b) differ");
-  const auto element = [&](int at) {
-    const int i = at / N;
-    const int j = at % N;
-    double sum = 0.0;
-#pragma unroll 8
-    for (int k = 0; k < K; ++k)
-      sum = fma(double(TransposeA ? a[k][i] : a[i][k]), double(TransposeB ? b[j][k] : b[k][j]), sum);
-    return TC(sum);
-  };
-  const bool in_place = (const void *)&c == (const void *)&a || (const void *)&c == (const void *)&b;
-  if (!in_place) {
-    for (int at = lane_id(); at < M * N; at += kWarpSize)
-      c[at / N][at % N] = element(at);
+// A fragment of S steps of four along k. Lane 4 g + t holds: of a (16 x 4 S) rows g and g + 8 at
+// k(s, t), in a[2 s] and a[2 s + 1]; of b (4 S x 8) column g at k(s, t), in b[s]; of c (16 x 8)
+// columns 2 t and 2 t + 1 of row g in c[0], c[1] and of row g + 8 in c[2], c[3].
+
+/// c[0], c[1] += a b for 8 rows and one step.
+__device__ __forceinline__ void step_of_eight(double &c0, double &c1, double a, double b) {
+#ifdef __CUDA_ARCH__
+  asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+      : "+d"(c0), "+d"(c1)
+      : "d"(a), "d"(b));
+#else
+  const int lane = lane_id(), g = lane / 4, t = lane % 4;
+  for (int s = 0; s < 4; ++s) {
+    const double row = __shfl_sync(kAllLanes, a, g * 4 + s);
+    c0 = fma(row, __shfl_sync(kAllLanes, b, 2 * t * 4 + s), c0);
+    c1 = fma(row, __shfl_sync(kAllLanes, b, (2 * t + 1) * 4 + s), c1);
+  }
+#endif
+}
+
+/// c += a b over S steps of four.
+template <int S>
+__device__ __forceinline__ void multiply_add(double (&c)[4], const double (&a)[2 * S],
+                                             const double (&b)[S]) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  if constexpr (S == 4) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, "
+        "{%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, %15}, {%0, %1, %2, %3};"
+        : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+        : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]),
+          "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
     return;
   }
-  TC held[(M * N + kWarpSize - 1) / kWarpSize];
-  for (int at = lane_id(); at < M * N; at += kWarpSize)
-    held[at / kWarpSize] = element(at);
+#endif
+#pragma unroll
+  for (int s = 0; s < S; ++s) {
+    step_of_eight(c[0], c[1], a[2 * s], b[s]);
+    step_of_eight(c[2], c[3], a[2 * s + 1], b[s]);
+  }
+}
+
+/// Four elements that lie together, in doubles; by 16-byte accesses where they are aligned.
+template <typename T> __device__ __forceinline__ void load_four(double (&to)[4], const T *from) {
+#pragma unroll
+  for (int s = 0; s < 4; ++s)
+    to[s] = double(from[s]);
+}
+__device__ __forceinline__ void load_four(double (&to)[4], const float *from) {
+  const float4 x = *reinterpret_cast<const float4 *>(from);
+  to[0] = x.x, to[1] = x.y, to[2] = x.z, to[3] = x.w;
+}
+
+/// a or b or c, perhaps transposed, with zeros around it.
+template <bool Transposed, int Rows, int Columns, typename T, int R, int L>
+__device__ __forceinline__ double element(const T (&x)[R][L], int i, int j) {
+  if (i >= Rows || j >= Columns)
+    return 0.0;
+  return double(Transposed ? x[j][i] : x[i][j]);
+}
+
+/// Two neighbouring elements of a row of c.
+template <int M, int N, typename T, int R, int L>
+__device__ __forceinline__ void store_two(T (&c)[R][L], int i, int j, double x, double y) {
+  if (i >= M)
+    return;
+  if constexpr (N % 2 == 0 && L % 2 == 0 && sizeof(T) == 4) {
+    if (j < N)
+      *reinterpret_cast<float2 *>(&c[i][j]) = make_float2(float(x), float(y));
+  } else if constexpr (N % 2 == 0 && L % 2 == 0) {
+    if (j < N)
+      *reinterpret_cast<double2 *>(&c[i][j]) = make_double2(x, y);
+  } else {
+    if (j < N)
+      c[i][j] = T(x);
+    if (j + 1 < N)
+      c[i][j + 1] = T(y);
+  }
+}
+
+/// Rows of 16 and columns of 8 from (16 i0, 8 j0) on of c = op(a) op(b): RT tiles by CT tiles. All
+/// is read before anything is written.
+template <bool TransposeA, bool TransposeB, int M, int N, int K, int RT, int CT, typename TC,
+          int RC, int LC, typename TA, int RA, int LA, typename TB, int RB, int LB>
+__device__ __forceinline__ void block(TC (&c)[RC][LC], const TA (&a)[RA][LA], const TB (&b)[RB][LB],
+                                      int i0, int j0) {
+  const int g = lane_id() / 4, t = lane_id() % 4;
+  double sum[RT][CT][4] = {};
+#pragma unroll 2
+  for (int k0 = 0; k0 < K; k0 += 16) {
+    double left[RT][8];
+#pragma unroll
+    for (int i = 0; i < RT; ++i)
+#pragma unroll
+      for (int s = 0; s < 4; ++s) {
+        const int row = 16 * (i0 + i) + g, k = k0 + 4 * s + t;
+        left[i][2 * s] = element<TransposeA, M, K>(a, row, k);
+        left[i][2 * s + 1] = element<TransposeA, M, K>(a, row + 8, k);
+      }
+#pragma unroll
+    for (int j = 0; j < CT; ++j) {
+      double right[4];
+#pragma unroll
+      for (int s = 0; s < 4; ++s)
+        right[s] = element<TransposeB, K, N>(b, k0 + 4 * s + t, 8 * (j0 + j) + g);
+#pragma unroll
+      for (int i = 0; i < RT; ++i)
+        multiply_add<4>(sum[i][j], left[i], right);
+    }
+  }
   __syncwarp();
-  for (int at = lane_id(); at < M * N; at += kWarpSize)
-    c[at / N][at % N] = held[at / kWarpSize];
+#pragma unroll
+  for (int i = 0; i < RT; ++i)
+#pragma unroll
+    for (int j = 0; j < CT; ++j) {
+      const int row = 16 * (i0 + i) + g, column = 8 * (j0 + j) + 2 * t;
+      store_two<M, N>(c, row, column, sum[i][j][0], sum[i][j][1]);
+      store_two<M, N>(c, row + 8, column, sum[i][j][2], sum[i][j][3]);
+    }
+}
+
+/// c = a b with at most 16 products a sum and at most 16 rows: the fragments of a stay in registers,
+/// and all of b is read before c is written, 8 CT columns at a time. c may be b.
+template <bool TransposeA, bool TransposeB, int M, int N, int K, int CT, typename TC, int RC, int LC,
+          typename TA, int RA, int LA, typename TB, int RB, int LB>
+__device__ __forceinline__ void strips(TC (&c)[RC][LC], const TA (&a)[RA][LA],
+                                       const TB (&b)[RB][LB]) {
+  const int g = lane_id() / 4, t = lane_id() % 4;
+  double left[8];
+#pragma unroll
+  for (int s = 0; s < 4; ++s) {
+    left[2 * s] = element<TransposeA, M, K>(a, g, 4 * s + t);
+    left[2 * s + 1] = element<TransposeA, M, K>(a, g + 8, 4 * s + t);
+  }
+#pragma unroll
+  for (int j0 = 0; j0 < N; j0 += 8 * CT) {
+    TB right[CT][4];
+#pragma unroll
+    for (int j = 0; j < CT; ++j)
+#pragma unroll
+      for (int s = 0; s < 4; ++s) {
+        const int k = 4 * s + t, column = j0 + 8 * j + g;
+        right[j][s] = k >= K || column >= N ? TB(0) : TransposeB ? b[column][k] : b[k][column];
+      }
+    __syncwarp();
+#pragma unroll
+    for (int j = 0; j < CT; ++j) {
+      double sum[4] = {}, wide[4];
+#pragma unroll
+      for (int s = 0; s < 4; ++s)
+        wide[s] = double(right[j][s]);
+      multiply_add<4>(sum, left, wide);
+      const int column = j0 + 8 * j + 2 * t;
+      store_two<M, N>(c, g, column, sum[0], sum[1]);
+      store_two<M, N>(c, g + 8, column, sum[2], sum[3]);
+    }
+  }
+}
+
+/// c = a a^T. Each element of a is read once, four of a row at a time, and serves both sides.
+template <int M, int K, typename TC, int RC, int LC, typename TA, int RA, int LA>
+__device__ __forceinline__ void gram(TC (&c)[RC][LC], const TA (&a)[RA][LA]) {
+  constexpr int RT = (M + 15) / 16, CT = (M + 7) / 8;
+  const int g = lane_id() / 4, t = lane_id() % 4;
+  // Two sums of each element, so that products of neighbouring blocks overlap.
+  constexpr int parts = RT == 1 ? 2 : 1;
+  double sums[parts][RT][CT][4] = {};
+#pragma unroll 8
+  for (int k0 = 0; k0 < K; k0 += 16) {
+    double(&sum)[RT][CT][4] = sums[k0 / 16 % parts];
+    double rows[2 * RT][4]; // of row 8 i + g, the columns k0 + 4 t + s
+#pragma unroll
+    for (int i = 0; i < 2 * RT; ++i)
+      if (8 * i + g < M)
+        load_four(rows[i], &a[8 * i + g][k0 + 4 * t]);
+      else
+        rows[i][0] = rows[i][1] = rows[i][2] = rows[i][3] = 0.0;
+#pragma unroll
+    for (int i = 0; i < RT; ++i) {
+      double left[8];
+#pragma unroll
+      for (int s = 0; s < 4; ++s) {
+        left[2 * s] = rows[2 * i][s];
+        left[2 * s + 1] = rows[2 * i + 1][s];
+      }
+#pragma unroll
+      for (int j = 0; j < CT; ++j)
+        if (j <= 2 * i + 1)
+          multiply_add<4>(sum[i][j], left, rows[j]);
+    }
+  }
+  double(&sum)[RT][CT][4] = sums[0];
+  if constexpr (parts == 2)
+#pragma unroll
+    for (int j = 0; j < CT; ++j)
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        sum[0][j][e] += sums[1][0][j][e];
+  __syncwarp();
+#pragma unroll
+  for (int i = 0; i < RT; ++i)
+#pragma unroll
+    for (int j = 0; j < CT; ++j)
+      if (j <= 2 * i + 1) {
+        const int row = 16 * i + g, column = 8 * j + 2 * t;
+        store_two<M, M>(c, row, column, sum[i][j][0], sum[i][j][1]);
+        store_two<M, M>(c, row + 8, column, sum[i][j][2], sum[i][j][3]);
+        if (j < 2 * i) // the other half is the same
+#pragma unroll
+          for (int e = 0; e < 4; ++e) {
+            const int to = column + e % 2, from = row + 8 * (e / 2);
+            if (to < M && from < M)
+              c[to][from] = TC(sum[i][j][e]);
+          }
+      }
+}
+
+} // namespace mma
+
+/// c = op(a) op(b), op a transpose or nothing, c of M x N and K products a sum. Products and sums
+/// in double, fma, in an order that only the shapes decide; one rounding to c's type. c may be b
+/// where op(a) is square, or a where op(b) is. Called by all 32 lanes.
+///   ss::matmul<false, true, 16, 16, 128>(gram, rows, rows);
+template <bool TransposeA, bool TransposeB, int M, int N, int K, typename TC, int RC, int LC,
+          typename TA, int RA, int LA, typename TB, int RB, int LB>
+__device__ __forceinline__ void matmul(TC (&c)[RC][LC], const TA (&a)[RA][LA],
+                                       const TB (&b)[RB][LB]) {
+  constexpr int RT = (M + 15) / 16, CT = (N + 7) / 8;
+  const void *to = &c[0][0], *left = &a[0][0], *right = &b[0][0];
+  if constexpr (!TransposeA && TransposeB && M == N && RT <= 2 && K % 16 == 0 && LA % 4 == 0)
+    if (left == right)
+      return mma::gram<M, K>(c, a);
+  if constexpr (RT == 1 && CT > 2 && K <= 16) {
+    constexpr int passes = (CT + 15) / 16;
+    mma::strips<TransposeA, TransposeB, M, N, K, (CT + passes - 1) / passes>(c, a, b);
+  } else if constexpr (RT * CT <= 8) {
+    mma::block<TransposeA, TransposeB, M, N, K, RT, CT>(c, a, b, 0, 0);
+  } else if (to == left) { // whole rows at a time
+    if constexpr (N <= 64)
+      for (int i = 0; i < RT; ++i)
+        mma::block<TransposeA, TransposeB, M, N, K, 1, CT>(c, a, b, i, 0);
+  } else { // whole columns at a time
+    constexpr int wide = RT >= 4 ? 1 : RT >= 2 ? 2 : 4;
+    for (int j = 0; j < CT; j += wide)
+      mma::block<TransposeA, TransposeB, M, N, K, RT, wide>(c, a, b, 0, j);
+  }
 }
 
 } // namespace ss

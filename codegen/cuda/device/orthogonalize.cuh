@@ -1,6 +1,7 @@
 // Pivoted Cholesky of a Gram matrix, with the inverse of its factor, by one warp. The contract is
 // that of the CPU twin in runtime/src/routines/Orthogonalize.cpp.
 #pragma once
+#include "ss/base.cuh"
 #include "ss/small_matrix.cuh"
 
 namespace ss {
@@ -12,173 +13,270 @@ using namespace small_matrix;
 constexpr double kDropBelow = 1e-13;
 constexpr double kIllBelow = 1e-8;
 
-/// What a lane knows about rows lane, lane + 32: they are also the columns it owns.
-template <int M> struct Rows {
-  static constexpr int count = (M + kLanes - 1) / kLanes;
-  double scale[count];            // power of two that brings the diagonal into [1, 4); 0: no row
-  double inverse_diagonal[count]; // of the scaled diagonal
-  double unscale[count];          // 1 / scale^2
-  int alive[count];
-  int order[count];               // step at which the row became a pivot; kNever
+/// What a lane knows of a row: its residual, what that was at first, and the pivot that it became.
+struct Row {
+  double residual, first, pivot;
+  uint64_t before; // the rows that were pivots before it
+  bool alive;
+
+  __device__ __forceinline__ void begin(double diagonal) {
+    residual = first = diagonal;
+    pivot = 0.0;
+    before = 0;
+    alive = diagonal > 0.0;
+  }
+  __device__ __forceinline__ void become_pivot(uint64_t used) {
+    pivot = residual;
+    before = used;
+    alive = false;
+  }
+  /// Whether row j became a pivot earlier, so that this row has no part in it.
+  __device__ __forceinline__ bool comes_after(int j) const { return before >> j & 1u; }
+  /// Orders rows by residual (to 15 bits), then by index; 0: cannot be the pivot.
+  __device__ __forceinline__ unsigned key(int index) const {
+    if (!alive || !(residual > kDropBelow * first))
+      return 0u;
+    return (unsigned(high_word(residual)) & ~63u) | unsigned(63 - index);
+  }
+  __device__ __forceinline__ bool ill() const { return residual < kIllBelow * first; }
+  __device__ __forceinline__ double scale() const {
+    return pivot > 0.0 ? reciprocal_sqrt(pivot) : 0.0;
+  }
 };
 
-constexpr int kNever = 0x7fffffff;
-
-/// The power of two s with s * s * x in [1, 4).
-__device__ __forceinline__ double diagonal_scale(double x) {
-  int lift = 0;
-  if (x < power_of_two(-1022)) {
-    x *= power_of_two(600);
-    lift = 600;
-  }
-  return power_of_two(-((binary_exponent(x) - lift - 1) >> 1));
+/// The row of the largest key of the warp, or -1.
+__device__ __forceinline__ int pivot_of(unsigned key) {
+  const unsigned best = max_of_lanes(key);
+  return best == 0u ? -1 : 63 - int(best & 63u);
 }
 
-/// Scales gram in place to a diagonal in [1, 4) and t to the identity on rows with a positive
-/// diagonal.
-template <int M>
-__device__ __forceinline__ void load_scaled(int m, double *gram, double *t, Rows<M> &rows) {
+/// N doubles to or from memory, two at a time where a row begins at an even place.
+template <int N, int LD>
+__device__ __forceinline__ void write_row(double (&to)[LD], const double (&x)[N]) {
 #pragma unroll
-  for (int r = 0; r < Rows<M>::count; ++r) {
-    const int i = lane() + r * kLanes;
-    const double d = i < m ? gram[i * m + i] : 0.0;
-    const double s = d > 0.0 ? diagonal_scale(d) : 0.0;
-    rows.scale[r] = s;
-    rows.inverse_diagonal[r] = d > 0.0 ? 1.0 / (d * s * s) : 0.0;
-    rows.unscale[r] = d > 0.0 ? 1.0 / s / s : 0.0;
-    rows.alive[r] = d > 0.0;
-    rows.order[r] = kNever;
+  for (int j = 0; j < N; j += 2)
+    if (LD % 2 == 0 && j + 1 < N)
+      *reinterpret_cast<double2 *>(&to[j]) = make_double2(x[j], x[j + 1]);
+    else
+      for (int k = j; k < j + 2 && k < N; ++k)
+        to[k] = x[k];
+}
+
+/// x -= factor * row.
+template <int N, int LD>
+__device__ __forceinline__ void subtract(double (&x)[N], double factor, const double (&row)[LD]) {
+#pragma unroll
+  for (int j = 0; j < N; j += 2)
+    if (LD % 2 == 0 && j + 1 < N) {
+      const double2 y = *reinterpret_cast<const double2 *>(&row[j]);
+      x[j] = fma(-factor, y.x, x[j]);
+      x[j + 1] = fma(-factor, y.y, x[j + 1]);
+    } else
+      for (int k = j; k < j + 2 && k < N; ++k)
+        x[k] = fma(-factor, row[k], x[k]);
+}
+
+/// Up to 16 rows: lanes 0 to 15 hold the rows of gram, the others those of t. Up to 32 rows: lane i
+/// holds row i of both. A pivot row passes through memory, where it stays.
+template <bool Pivoted, int M, int LD>
+__device__ __forceinline__ int eliminate_rows(int m, double (&gram)[M][LD], double (&t)[M][LD]) {
+  constexpr bool split = M <= 16;
+  const int i = split ? lane() & 15 : lane();
+  const bool left = !split || lane() < 16, inside = i < m;
+  double(&matrix)[M][LD] = left ? gram : t;
+  double x[M], y[split ? 1 : M];
+#pragma unroll
+  for (int j = 0; j < M; ++j) {
+    x[j] = !inside || j >= m ? 0.0 : left ? gram[i][j] : i == j ? 1.0 : 0.0;
+    if constexpr (!split)
+      y[j] = i == j ? 1.0 : 0.0;
   }
+  Row row;
+  row.begin(inside ? gram[i][i] : 0.0);
+  double inverse = reciprocal(row.residual);
+  bool ill = false;
+  uint64_t used = 0;
   __syncwarp();
-  for (int i = 0; i < m; ++i) {
-    const double row = value_of_row(rows.scale, i);
+  // The reciprocal of a residual is ready long before its row can be the pivot.
+  for (int step = 0; step < m; ++step) {
+    int p = step;
+    if (Pivoted) {
+      p = pivot_of(row.key(i));
+      if (p < 0)
+        break;
+    } else if (!__shfl_sync(kWholeWarp, int(row.key(i) != 0u), step))
+      continue;
+    if (i == p) {
+      write_row<M>(matrix[i], x);
+      if constexpr (!split)
+        write_row<M>(t[i], y);
+    }
+    const double share = __shfl_sync(kWholeWarp, inverse, p);
+    __syncwarp();
+    const double mine = gram[p][inside ? i : 0];
+    if (i == p) {
+      ill = ill || row.ill();
+      row.become_pivot(used);
+    }
+    const double factor = row.alive ? mine * share : 0.0;
+    row.residual = fma(-factor, mine, row.residual);
+    inverse = reciprocal(row.residual);
+    used |= uint64_t(1) << p;
+    subtract(x, factor, matrix[p]);
+    if constexpr (!split)
+      subtract(y, factor, t[p]);
+  }
+  const double scale = row.scale();
+  double check = 0.0;
+  __syncwarp();
 #pragma unroll
-    for (int r = 0; r < Rows<M>::count; ++r) {
+  for (int j = 0; j < M; ++j) {
+    x[j] = scale > 0.0 && !(left && row.comes_after(j)) ? x[j] * scale : 0.0;
+    check += x[j] - x[j];
+    if constexpr (!split) {
+      y[j] = scale > 0.0 ? y[j] * scale : 0.0;
+      check += y[j] - y[j];
+    }
+  }
+  if (inside) {
+    write_row<M>(matrix[i], x);
+    if constexpr (!split)
+      write_row<M>(t[i], y);
+  }
+  if (!all_lanes(check == 0.0))
+    return kNotFinite;
+  return any_lane(ill) ? kIllConditioned : 0;
+}
+
+/// More rows: in memory. Lane l owns columns l, l + 32 of [gram | t], and the residuals of rows l and
+/// l + 32.
+template <bool Pivoted, int M, int LD>
+__device__ __forceinline__ int eliminate_columns(int m, double (&gram)[M][LD], double (&t)[M][LD]) {
+  static_assert(M <= 64, "a lane keeps two rows");
+  Row rows[2];
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int i = lane() + r * kLanes;
+    rows[r].begin(i < m ? gram[i][i] : 0.0);
+  }
+  for (int at = lane(); at < m * m; at += kLanes)
+    t[at / m][at % m] = at / m == at % m ? 1.0 : 0.0;
+  bool ill = false;
+  uint64_t used = 0;
+  __syncwarp();
+  for (int step = 0; step < m; ++step) {
+    const unsigned first = rows[0].key(lane()), second = rows[1].key(lane() + kLanes);
+    int p = step;
+    if (Pivoted) {
+      p = pivot_of(first > second ? first : second);
+      if (p < 0)
+        break;
+    } else if (!__shfl_sync(kWholeWarp, int((step < kLanes ? first : second) != 0u), step % kLanes))
+      continue;
+    const double inverse = reciprocal(
+        __shfl_sync(kWholeWarp, p < kLanes ? rows[0].residual : rows[1].residual, p % kLanes));
+    unsigned alive[2];
+    __syncwarp();
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int i = lane() + r * kLanes;
+      if (i == p) {
+        ill = ill || rows[r].ill();
+        rows[r].become_pivot(used);
+      }
+      if (i < m && rows[r].alive) {
+        const double mine = gram[p][i];
+        rows[r].residual = fma(-mine * inverse, mine, rows[r].residual);
+      }
+      alive[r] = __ballot_sync(kWholeWarp, rows[r].alive);
+    }
+    used |= uint64_t(1) << p;
+    double above[2], below[2]; // the pivot rows in this lane's columns
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int j = lane() + r * kLanes;
+      above[r] = j < m ? gram[p][j] : 0.0;
+      below[r] = j < m ? t[p][j] : 0.0;
+    }
+#pragma unroll 4
+    for (int i = 0; i < m; ++i) {
+      if (!(alive[i / kLanes] >> (i % kLanes) & 1u))
+        continue;
+      const double factor = gram[p][i] * inverse;
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const int j = lane() + r * kLanes;
+        if (j >= m)
+          continue;
+        gram[i][j] = fma(-factor, above[r], gram[i][j]);
+        t[i][j] = fma(-factor, below[r], t[i][j]);
+      }
+    }
+    __syncwarp();
+  }
+  double check = 0.0;
+  for (int i = 0; i < m; ++i) {
+    const Row &mine = i < kLanes ? rows[0] : rows[1];
+    const double scale = __shfl_sync(kWholeWarp, mine.scale(), i % kLanes);
+    const uint64_t before = __shfl_sync(kWholeWarp, mine.before, i % kLanes);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
       const int j = lane() + r * kLanes;
       if (j >= m)
         continue;
-      const bool kept = row != 0.0 && rows.scale[r] != 0.0;
-      gram[i * m + j] = kept ? gram[i * m + j] * row * rows.scale[r] : 0.0;
-      t[i * m + j] = kept && i == j ? 1.0 : 0.0;
-    }
-  }
-  __syncwarp();
-}
-
-/// The live row with the largest residual of those that reach kDropBelow, -1 if none does.
-template <int M>
-__device__ __forceinline__ int find_pivot(int m, const double *gram, const Rows<M> &rows,
-                                          double &residual) {
-  double best = -1.0;
-  int pivot = kLanes * Rows<M>::count;
-#pragma unroll
-  for (int r = 0; r < Rows<M>::count; ++r) {
-    const int i = lane() + r * kLanes;
-    if (i >= m || !rows.alive[r])
-      continue;
-    if (!(gram[i * m + i] * rows.inverse_diagonal[r] >= kDropBelow))
-      continue;
-    const double x = gram[i * m + i] * rows.unscale[r];
-    if (x > best) {
-      best = x;
-      pivot = i;
-    }
-  }
-  argmax_lanes(best, pivot);
-  if (!(best >= 0.0))
-    return -1;
-  residual = gram[pivot * m + pivot] * value_of_row(rows.inverse_diagonal, pivot);
-  return pivot;
-}
-
-/// Makes the pivot row a unit row and takes its part out of every other live row. Lane l owns
-/// columns l, l + 32, ... of [gram | t].
-template <int M>
-__device__ __forceinline__ void eliminate(int m, int pivot, double *gram, double *t,
-                                          const Rows<M> &rows) {
-  const double inverse = 1.0 / sqrt(gram[pivot * m + pivot]);
-  __syncwarp();
-  for (int j = lane(); j < 2 * m; j += kLanes) {
-    double *column = j < m ? gram + j : t + (j - m);
-    column[pivot * m] *= inverse;
-  }
-  __syncwarp();
-  for (int i = 0; i < m; ++i) {
-    if (!value_of_row(rows.alive, i))
-      continue;
-    const double l = gram[pivot * m + i];
-    for (int j = lane(); j < 2 * m; j += kLanes) {
-      double *column = j < m ? gram + j : t + (j - m);
-      column[i * m] = fma(-l, column[pivot * m], column[i * m]);
-    }
-  }
-  __syncwarp();
-}
-
-/// Undoes the scaling of the columns of t and r and clears dropped rows. A row has no part in the
-/// rows that were pivots before it. Returns whether all is finite.
-template <int M>
-__device__ __forceinline__ bool finish(int m, double *t, double *r, const Rows<M> &rows) {
-  double check = 0.0;
-  for (int i = 0; i < m; ++i) {
-    const int order = value_of_row(rows.order, i);
-#pragma unroll
-    for (int c = 0; c < Rows<M>::count; ++c) {
-      const int j = lane() + c * kLanes;
-      if (j >= m)
-        continue;
-      const double s = rows.scale[c];
-      const double x = order != kNever ? t[i * m + j] * s : 0.0;
-      const double y =
-          order != kNever && rows.order[c] >= order && s != 0.0 ? r[i * m + j] / s : 0.0;
-      t[i * m + j] = x;
-      r[i * m + j] = y;
+      const double x = scale > 0.0 && !(before >> j & 1u) ? gram[i][j] * scale : 0.0;
+      const double y = scale > 0.0 ? t[i][j] * scale : 0.0;
       check += (x - x) + (y - y);
+      gram[i][j] = x;
+      t[i][j] = y;
     }
   }
-  return sum_lanes(check) == 0.0;
+  if (!all_lanes(check == 0.0))
+    return kNotFinite;
+  return any_lane(ill) ? kIllConditioned : 0;
+}
+
+/// [gram | t] from the Gram matrix to [R | T].
+template <bool Pivoted, int M, int LD>
+__device__ int factorize(int m, double (&gram)[M][LD], double (&t)[M][LD]) {
+  __syncwarp();
+  double check = 0.0;
+  for (int at = lane(); at < m * m; at += kLanes) {
+    const double x = gram[at / m][at % m];
+    check += x - x;
+  }
+  int status = kNotFinite;
+  if (all_lanes(check == 0.0)) {
+    if constexpr (M <= 32)
+      status = eliminate_rows<Pivoted, M, LD>(m, gram, t);
+    else
+      status = eliminate_columns<Pivoted, M, LD>(m, gram, t);
+  }
+  __syncwarp();
+  if (status == kNotFinite) {
+    for (int at = lane(); at < m * m; at += kLanes)
+      gram[at / m][at % m] = t[at / m][at % m] = 0.0;
+    __syncwarp();
+  }
+  return status;
 }
 
 } // namespace orthogonalization
 
-/// Rows of T A are orthonormal, where gram = A A^T: m x m doubles, row-major, in memory that the
-/// whole warp sees. gram becomes R = T gram, so that A = R^T T A. M is the largest m. Called by all 32 lanes; returns the same status in each.
-///   const int status = ss::orthogonalize<16>(16, &gram[0][0], &t[0][0]);
-template <int M> __device__ int orthogonalize(int m, double *gram, double *t) {
-  using namespace orthogonalization;
-  constexpr int count = Rows<M>::count;
-  __syncwarp();
-  if (largest_magnitude(gram, m * m) == infinity()) {
-    set_zero(t, m * m);
-    set_zero(gram, m * m);
-    __syncwarp();
-    return kNotFinite;
-  }
-  Rows<M> rows;
-  load_scaled<M>(m, gram, t, rows);
-  int status = 0;
-  for (int step = 0; step < m; ++step) {
-    double residual;
-    const int pivot = find_pivot<M>(m, gram, rows, residual);
-    if (pivot < 0)
-      break;
-    if (residual < kIllBelow)
-      status |= kIllConditioned;
-#pragma unroll
-    for (int r = 0; r < count; ++r) {
-      const bool mine = pivot == lane() + r * kLanes;
-      rows.alive[r] = rows.alive[r] && !mine;
-      rows.order[r] = mine ? step : rows.order[r];
-    }
-    eliminate<M>(m, pivot, gram, t, rows);
-  }
-  const bool finite = finish<M>(m, t, gram, rows);
-  if (!finite) {
-    set_zero(t, m * m);
-    set_zero(gram, m * m);
-  }
-  __syncwarp();
-  return finite ? status : kNotFinite;
+/// Rows of T A are orthonormal, where gram = A A^T, and gram becomes R = T gram, so that A = R^T T A
+/// (rows of dropped pivots are zero in both). The pivot is the row of the largest residual. M x M
+/// doubles in memory that the whole warp sees. Called by all 32 lanes; the same status in each.
+///   const int status = ss::orthogonalize(16, gram, t);
+template <int M, int LD>
+__device__ __forceinline__ int orthogonalize(int m, double (&gram)[M][LD], double (&t)[M][LD]) {
+  return orthogonalization::factorize<true, M, LD>(m, gram, t);
+}
+
+/// The same with the rows in their order.
+template <int M, int LD>
+__device__ __forceinline__ int orthogonalize_in_order(int m, double (&gram)[M][LD],
+                                                      double (&t)[M][LD]) {
+  return orthogonalization::factorize<false, M, LD>(m, gram, t);
 }
 
 } // namespace ss

@@ -60,11 +60,52 @@ __device__ __forceinline__ double inverse_sqrt(double x) {
   return y * fma(-0.5 * x * y, y, 1.5);
 }
 
-/// The largest magnitude of n numbers; infinity if one of them is not finite.
-__device__ __forceinline__ double largest_magnitude(const double *x, int n) {
+/// 1 / x to rounding, for a normal number.
+__device__ __forceinline__ double reciprocal(double x) {
+#ifdef __CUDA_ARCH__
+  double y;
+  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+  y = fma(fma(-x, y, 1.0), y, y);
+  return fma(fma(-x, y, 1.0), y, y);
+#else
+  return 1.0 / x;
+#endif
+}
+
+/// 1 / sqrt(x) to rounding, for a normal number.
+__device__ __forceinline__ double reciprocal_sqrt(double x) {
+#ifdef __CUDA_ARCH__
+  double y;
+  asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+  y = fma(fma(-x * y, y, 1.0), 0.5 * y, y);
+  return fma(fma(-x * y, y, 1.0), 0.5 * y, y);
+#else
+  return 1.0 / sqrt(x);
+#endif
+}
+
+/// Sign, exponent and the upper bits of the mantissa.
+__device__ __forceinline__ int high_word(double x) {
+  return int(__double_as_longlong(x) >> 32);
+}
+
+__device__ __forceinline__ unsigned max_of_lanes(unsigned x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  return __reduce_max_sync(kWholeWarp, x);
+#else
+  return max_lanes(x);
+#endif
+}
+
+__device__ __forceinline__ bool all_lanes(bool x) { return __all_sync(kWholeWarp, x); }
+__device__ __forceinline__ bool any_lane(bool x) { return __any_sync(kWholeWarp, x); }
+
+/// The largest magnitude in rows x columns numbers at pitch LD; infinity if one is not finite.
+template <int LD>
+__device__ __forceinline__ double largest_magnitude(const double *x, int rows, int columns) {
   double largest = 0.0;
-  for (int i = lane(); i < n; i += kLanes) {
-    const double a = fabs(x[i]);
+  for (int at = lane(); at < rows * columns; at += kLanes) {
+    const double a = fabs(x[at / columns * LD + at % columns]);
     largest = a - a != 0.0 ? infinity() : a > largest ? a : largest;
     if (a - a != 0.0)
       break;
@@ -72,9 +113,9 @@ __device__ __forceinline__ double largest_magnitude(const double *x, int n) {
   return max_lanes(largest);
 }
 
-__device__ __forceinline__ void set_zero(double *x, int n) {
-  for (int i = lane(); i < n; i += kLanes)
-    x[i] = 0.0;
+template <int LD> __device__ __forceinline__ void set_zero(double *x, int rows, int columns) {
+  for (int at = lane(); at < rows * columns; at += kLanes)
+    x[at / columns * LD + at % columns] = 0.0;
 }
 
 /// What the lane of row i holds for it, where a lane holds rows lane, lane + 32, ... Count values

@@ -2,6 +2,9 @@
 
 #include "WarpEmulator.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "ss/core_svd.cuh"
 #include "ss/orthogonalize.cuh"
 
@@ -36,19 +39,53 @@ template <typename Run> int32_t withSize(int32_t m, Run run) {
 
 } // namespace
 
+namespace {
+
+/// An m x m matrix as a kernel keeps it: room for M rows, each in its own banks;
+/// NaN around it.
+template <int M> struct Scratch {
+  static constexpr int pitch = M % 16 == 0 ? M + 4 : M;
+  double rows[M][pitch];
+
+  Scratch(int m, const double *from = nullptr) {
+    for (auto &row : rows)
+      for (double &x : row)
+        x = std::numeric_limits<double>::quiet_NaN();
+    for (int at = 0; from && at < m * m; ++at)
+      rows[at / m][at % m] = from[at];
+  }
+  void store(int m, double *to) const {
+    for (int at = 0; at < m * m; ++at)
+      to[at] = rows[at / m][at % m];
+  }
+};
+
+} // namespace
+
 int32_t emulateOrthogonalize(LaneOrder order, int32_t m, double *gram,
                              double *t) {
   return withSize(m, [&](auto size) {
-    return emulate(order,
-                   [&] { return ss::orthogonalize<size()>(m, gram, t); });
+    Scratch<size()> g(m, gram), factor(m);
+    int32_t status =
+        emulate(order, [&] { return ss::orthogonalize(m, g.rows, factor.rows); });
+    g.store(m, gram);
+    factor.store(m, t);
+    return status;
   });
 }
 
 int32_t emulateCoreSvd(LaneOrder order, int32_t m, double *c, double *xt,
                        double *sigma, double *yt) {
   return withSize(m, [&](auto size) {
-    return emulate(
-        order, [&] { return ss::core_svd<size()>(m, c, xt, sigma, yt); });
+    Scratch<size()> core(m, c), left(m), right(m);
+    double values[size()] = {};
+    int32_t status = emulate(order, [&] {
+      return ss::core_svd(m, core.rows, left.rows, values, right.rows);
+    });
+    left.store(m, xt);
+    right.store(m, yt);
+    std::copy(values, values + m, sigma);
+    return status;
   });
 }
 

@@ -71,6 +71,30 @@ T __shfl_xor_sync(unsigned, T value, int offset,
   return result;
 }
 
+inline bool __all_sync(unsigned, bool value,
+                       std::source_location where = std::source_location::current()) {
+  bool all = true;
+  for (int lane = 0; lane < 32; ++lane)
+    all = __shfl_sync(0u, value, lane, where) && all;
+  return all;
+}
+inline unsigned __ballot_sync(unsigned, bool value,
+                              std::source_location where = std::source_location::current()) {
+  unsigned votes = 0;
+  for (int lane = 0; lane < 32; ++lane)
+    votes |= unsigned(__shfl_sync(0u, value, lane, where)) << lane;
+  return votes;
+}
+inline bool __any_sync(unsigned, bool value,
+                       std::source_location where = std::source_location::current()) {
+  return __ballot_sync(0u, value, where) != 0u;
+}
+
+struct double2 {
+  double x, y;
+};
+inline double2 make_double2(double x, double y) { return {x, y}; }
+
 inline double __longlong_as_double(long long bits) {
   return std::bit_cast<double>(bits);
 }
