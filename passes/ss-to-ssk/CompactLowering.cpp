@@ -112,63 +112,74 @@ void CompactLowering::foldChannelDecay() {
   });
 }
 
-void CompactLowering::zeroBlockRow(Value row) {
-  const LayerShape &s = t.shape;
-  Value zero = k.index(0);
-  k.store(k.splat(k.lanes({s.dv}), k.real(0)), left.rows, {row, zero});
-  k.store(k.splat(k.lanes({s.dk}), k.real(0)), right.rows, {row, zero});
-  k.write(k.extend(k.real(0)), blockWeights, row);
-}
-
 void CompactLowering::gatherActive() {
   const LayerShape &s = t.shape;
-  Value zero = k.index(0);
+  Value zero = k.index(0), rows = t.arguments["rows"];
   k.loop(zero, k.index(s.active), 1, [&](Value i) {
-    Value source = k.name("source", k.toIndex(k.read(order, i)));
-    k.branch(
-        k.less(source, k.index(0)), [&] { zeroBlockRow(i); },
-        [&] {
-          Value v = k.load(k.lanes({s.dk}), t.arguments["rows"],
-                           t.row(source, 0));
-          Value u = k.load(k.lanes({s.dv}), t.arguments["rows"],
-                           t.row(source, s.dk));
-          k.store(v, right.rows, {i, zero});
-          k.store(u, left.rows, {i, zero});
-          k.write(k.extend(k.read(weights, source)), blockWeights, i);
-        });
+    Value source = k.toIndex(k.read(order, i));
+    Value isThere = k.name("is_there", k.atLeast(source, zero));
+    source = k.name("source", k.select(isThere, source, zero));
+    auto length = [&](int64_t size) {
+      return k.select(isThere, k.index(size), zero);
+    };
+    k.copy(rows, t.row(source, 0), right.rows, i, length(s.dk));
+    k.copy(rows, t.row(source, s.dk), left.rows, i, length(s.dv));
+    Value weight = k.select(isThere, k.read(weights, source), k.real(0));
+    k.write(k.extend(weight), blockWeights, i);
   });
 }
 
 void CompactLowering::concat() {
   k.note("buffered pairs behind the active components");
   const LayerShape &s = t.shape;
-  k.loop(k.index(0), k.index(s.capacity), 1, [&](Value j) {
+  Value zero = k.index(0);
+  k.loop(zero, k.index(s.capacity), 1, [&](Value j) {
     Value row = k.name("row", k.add(j, k.index(s.active)));
-    k.branch(
-        k.less(j, t.count), [&] { foldPair(j, row); },
-        [&] { zeroBlockRow(row); });
+    Value isThere = k.name("is_there", k.less(j, t.count));
+    auto length = [&](int64_t size) {
+      return k.select(isThere, k.index(size), zero);
+    };
+    k.copy(t.arguments["buffer_u"], t.bufferU(j), left.rows, row,
+           length(s.dv));
+    if (s.channelDecay)
+      foldKey(j, row, length(s.dk));
+    else
+      k.copy(t.arguments["buffer_k"], t.bufferK(j), right.rows, row,
+             length(s.dk));
   });
+  weighPairs();
+  k.waitCopies();
 }
 
-void CompactLowering::foldPair(Value j, Value row) {
+/// The key of a pair of a layer with channel decays, with what it lost since.
+void CompactLowering::foldKey(Value j, Value row, Value limit) {
+  Type tile = t.keyTile();
+  Value key = k.load(tile, t.arguments["buffer_k"], t.bufferK(j), Value(), limit);
+  Value g = k.load(tile, t.arguments["buffer_g"], t.bufferG(j), Value(), limit);
+  key = k.map(tile, {key, g, logDecay}, [&](ValueRange e) {
+    // An absent pair's key is zero, whatever its decay.
+    Value isZero = k.equal(e[0], k.real(0));
+    return k.select(isZero, k.real(0), k.mul(e[0], k.exp(k.sub(e[2], e[1]))));
+  });
+  k.store(key, right.rows, {row, k.index(0)});
+}
+
+/// The weights of the pairs: a scalar decay, or 1 where it is in the keys; 0 of
+/// absent ones.
+void CompactLowering::weighPairs() {
   const LayerShape &s = t.shape;
-  Value zero = k.index(0);
-  Value u = k.load(k.lanes({s.dv}), t.arguments["buffer_u"], t.bufferU(j));
-  Value key = k.load(k.lanes({s.dk}), t.arguments["buffer_k"], t.bufferK(j));
-  Value weight;
-  if (s.channelDecay) {
-    Value g = k.load(t.keyTile(), t.arguments["buffer_g"], t.bufferG(j));
-    key = k.map(t.keyTile(), {key, g, logDecay}, [&](ValueRange e) {
-      return k.mul(e[0], k.exp(k.sub(e[2], e[1])));
+  Type tile = k.lanes({s.capacity}), wide = k.lanes({s.capacity}, k.f64());
+  Value first = k.index(s.active);
+  k.store(k.splat(wide, k.wide(0)), blockWeights, first);
+  Value factor = k.splat(wide, k.wide(1));
+  if (!s.channelDecay) {
+    Value g = k.load(tile, t.arguments["buffer_g"], t.bufferG(k.index(0)),
+                     Value(), t.count);
+    factor = k.map(wide, g, [&](ValueRange e) {
+      return k.extend(k.exp(k.sub(logDecay, e[0])));
     });
-    weight = k.real(1);
-  } else {
-    Value g = k.read(t.arguments["buffer_g"], t.bufferG(j));
-    weight = k.exp(k.sub(logDecay, g));
   }
-  k.store(u, left.rows, {row, zero});
-  k.store(key, right.rows, {row, zero});
-  k.write(k.extend(weight), blockWeights, row);
+  k.store(factor, blockWeights, first, Value(), t.count);
 }
 
 } // namespace sinkstate

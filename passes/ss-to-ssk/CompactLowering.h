@@ -27,8 +27,10 @@ namespace sinkstate {
 /// factor R has been multiplied into it, `H = (R A)^T Q = (Q_2^T R_2) Q`.
 class CompactLowering {
 public:
-  CompactLowering(ss::FusedOp fused, StateTables &tables)
-      : fused(fused), t(tables), k(tables.k), m(tables.shape.block()) {
+  /// `rowsInFlight`: rows that are moved together.
+  CompactLowering(ss::FusedOp fused, StateTables &tables, int64_t rowsInFlight)
+      : fused(fused), t(tables), k(tables.k), m(tables.shape.block()),
+        rowsInFlight(rowsInFlight) {
     left.name = "left";
     left.columns = tables.shape.dv;
     right.name = "right";
@@ -63,14 +65,18 @@ private:
   void foldScalarDecay();
   void foldChannelDecay();
   void gatherActive();
-  void foldPair(mlir::Value j, mlir::Value row);
-  void zeroBlockRow(mlir::Value row);
+  void foldKey(mlir::Value j, mlir::Value row, mlir::Value limit);
+  void weighPairs();
   mlir::Value matrix(llvm::StringRef name) {
     return k.name(name, k.shared({m, m}, k.f64()));
   }
   mlir::Type matrixRow() { return k.lanes({m}, k.f64()); }
-  /// Multiplies row i of a matrix, spread over the lanes, with `factor`.
-  void scaleRow(mlir::Value matrix, mlir::Value i, mlir::Value factor);
+  /// Calls `body` with the number of rows of a part of a matrix and its first row.
+  void overMatrix(llvm::function_ref<void(int64_t, mlir::Value)> body);
+  /// Multiplies the rows and the columns of a matrix with the elements of
+  /// vectors in scratch; null: by nothing.
+  void scaleMatrix(mlir::Value matrix, mlir::Value ofRows,
+                   mlir::Value ofColumns);
   /// T and R of a Gram matrix, which R replaces; true where rows are so nearly
   /// dependent that `T A` has to be orthogonalised once more.
   mlir::Value callOrthogonalize(mlir::Value gram, mlir::Value factor);
@@ -81,10 +87,9 @@ private:
   void orthogonalizeFirst(BlockSide &side, BlockSide &other);
   void orthogonalizeSecond(BlockSide &side, BlockSide &first);
   void measureComponents(BlockSide &other);
-  void foldSizes(mlir::Value gram);
   mlir::Value unfoldSizes(BlockSide &side);
   void measureLengths(mlir::Value r);
-  mlir::Value isUncertain();
+  mlir::Value isUncertain(mlir::Value r);
   void normaliseRows(mlir::Value r);
   mlir::Value largestWeight();
   mlir::Value threshold(ss::PolicyAttr policy, mlir::Value largest);
@@ -103,12 +108,16 @@ private:
   mlir::Value keptNew(ss::PolicyAttr policy, mlir::Value threshold);
   mlir::Value listKept(ss::PolicyAttr policy, mlir::Value threshold);
   void placeRows(mlir::Value threshold, mlir::Value kept);
+  /// Moves the last rows to the places of dropped ones; returns the new rank.
+  Values fillPlaces(mlir::Value threshold);
   /// Calls `body` for every chunk of [0, count) of a list of at most `bound`
   /// weights with the tile type of a chunk, its first index and its length.
   void overWeights(int64_t bound, mlir::Value count,
                    llvm::function_ref<void(mlir::Type, mlir::Value,
                                            mlir::Value)> body);
-  void writeNewRow(mlir::Value from, mlir::Value to);
+  /// Writes new components from number `first` on to their places, those below
+  /// `kept`.
+  void writeNewRows(mlir::Value first, mlir::Value kept, mlir::Value free);
   void moveRow(mlir::Value from, mlir::Value to);
   void storeWeights(mlir::Value rank);
   void poison();
@@ -118,6 +127,7 @@ private:
   StateTables &t;
   KernelBuilder &k;
   int64_t m;
+  int64_t rowsInFlight;
   mlir::Value logDecay;               ///< of the whole buffer
   mlir::Value weights;                ///< [rank bound] f32, active ones -1 later
   mlir::Value order;                  ///< [active] i32: rows of the active ones
@@ -128,11 +138,12 @@ private:
   mlir::Value lengths, sizes;        ///< [m] f64: of components, core qr
   mlir::Value largest;               ///< size of the largest one
   mlir::Value noise;                 ///< weights below are rounding, or null
-  mlir::Value pivots;                ///< [m] f64: the diagonal of R
+  mlir::Value inverseLengths;        ///< [m] f64: 1 / sigma, or 0
   mlir::Value yt;                    ///< right singular vectors
   mlir::Value sigma;                 ///< [m] f64
   mlir::Value newWeights;            ///< [m] f32
   mlir::Value newOrder; ///< new components that stay; null if they are sorted
+  mlir::Value places;   ///< [m + 1] i32: rows that are free for them
   mlir::Value allWeights, ranking;    ///< only where weights are ranked
   mlir::Value status; ///< [1] i32 in scratch: bits of the routines so far
 };

@@ -15,11 +15,35 @@ void CompactLowering::addStatus(Value bits) {
   k.write(k.bitOr(before, bits), status, k.index(0));
 }
 
-void CompactLowering::scaleRow(Value matrix, Value i, Value factor) {
+void CompactLowering::overMatrix(
+    llvm::function_ref<void(int64_t, Value)> body) {
+  int64_t rows = largestDivisor(m, 16);
+  if (rows == m)
+    return body(rows, k.index(0));
+  k.loop(k.index(0), k.index(m), rows, [&](Value first) { body(rows, first); });
+}
+
+void CompactLowering::scaleMatrix(Value matrix, Value ofRows,
+                                  Value ofColumns) {
   Value zero = k.index(0);
-  k.store(k.map(matrixRow(), {k.load(matrixRow(), matrix, {i, zero}), factor},
-                [&](ValueRange e) { return k.mul(e[0], e[1]); }),
-          matrix, {i, zero});
+  overMatrix([&](int64_t rows, Value first) {
+    Type tile = k.lanes({rows, m}, k.f64());
+    Values inputs = {k.load(tile, matrix, {first, zero})};
+    SmallVector<SmallVector<int64_t>> dims = {{0, 1}};
+    if (ofColumns) {
+      inputs.push_back(k.load(matrixRow(), ofColumns, zero));
+      dims.push_back({1});
+    }
+    if (ofRows) {
+      inputs.push_back(k.load(k.replicated({rows}, k.f64()), ofRows, first));
+      dims.push_back({0});
+    }
+    Value scaled = k.map(tile, inputs, dims, [&](ValueRange e) {
+      Value x = k.mul(e[0], e[1]);
+      return e.size() == 3 ? k.mul(x, e[2]) : x;
+    });
+    k.store(scaled, matrix, {first, zero});
+  });
 }
 
 Value CompactLowering::callOrthogonalize(Value gram, Value factor) {
@@ -59,8 +83,7 @@ void CompactLowering::orthogonalize() {
 
 void CompactLowering::core() {
   k.note("core C = R_L diag(s) R_R^T");
-  Value s = k.load(matrixRow(), blockWeights, k.index(0));
-  k.loop(k.index(0), k.index(m), 1, [&](Value i) { scaleRow(left.r, i, s); });
+  scaleMatrix(left.r, Value(), blockWeights);
   k.matmul(left.r, right.r, left.r, false, true);
 }
 

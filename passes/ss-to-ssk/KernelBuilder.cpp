@@ -32,6 +32,10 @@ Type KernelBuilder::lanes(ArrayRef<int64_t> shape, Type element) {
                             static_cast<int64_t>(shape.size()) - 1);
 }
 
+Type KernelBuilder::lanesOfRows(ArrayRef<int64_t> shape, Type element) {
+  return ssk::TileType::get(b.getContext(), shape, element, 0);
+}
+
 Type KernelBuilder::replicated(ArrayRef<int64_t> shape, Type element) {
   return ssk::TileType::get(shape, element ? element : f32());
 }
@@ -223,6 +227,17 @@ Value KernelBuilder::reduceMax(Value tile) {
   return ssk::ReduceOp::create(b, loc, ssk::ReduceKind::Max, tile,
                                /*axis=*/0);
 }
+
+Value KernelBuilder::reduceAdd(Value tile, int64_t axis) {
+  return ssk::ReduceOp::create(b, loc, ssk::ReduceKind::Add, tile, axis);
+}
+
+void KernelBuilder::copy(Value global, Value offset, Value scratch, Value row,
+                         Value limit) {
+  ssk::CopyOp::create(b, loc, global, offset, scratch, row, limit);
+}
+
+void KernelBuilder::waitCopies() { ssk::WaitCopiesOp::create(b, loc); }
 
 void KernelBuilder::matmul(Value a, Value x, Value into, bool transposeA,
                            bool transposeB) {

@@ -41,6 +41,8 @@ public:
 
   // Types. `lanes` spreads the last dimension over the lanes of a warp.
   mlir::Type lanes(llvm::ArrayRef<int64_t> shape, mlir::Type element = {});
+  /// The first dimension of two over the lanes.
+  mlir::Type lanesOfRows(llvm::ArrayRef<int64_t> shape, mlir::Type element);
   mlir::Type replicated(llvm::ArrayRef<int64_t> shape, mlir::Type element = {});
   mlir::Value shared(llvm::ArrayRef<int64_t> shape, mlir::Type element);
   mlir::Type f32() { return b.getF32Type(); }
@@ -86,6 +88,11 @@ public:
                    mlir::Value stride = {}, mlir::Value limit = {});
   void store(mlir::Value tile, mlir::Value ref, mlir::ValueRange at,
              mlir::Value stride = {}, mlir::Value limit = {});
+  /// Starts to copy a row of scratch (all of it, for a null row) from `offset` on;
+  /// elements from `limit` on become 0. waitCopies() ends all of them.
+  void copy(mlir::Value global, mlir::Value offset, mlir::Value scratch,
+            mlir::Value row, mlir::Value limit = {});
+  void waitCopies();
 
   // Tiles.
   mlir::Value splat(mlir::Type tile, mlir::Value scalar);
@@ -96,6 +103,7 @@ public:
   mlir::Value dot(mlir::Value a, mlir::Value x);
   mlir::Value accumulate(mlir::Value acc, mlir::Value coef, mlir::Value rows);
   mlir::Value reduceMax(mlir::Value tile);
+  mlir::Value reduceAdd(mlir::Value tile, int64_t axis);
   void matmul(mlir::Value a, mlir::Value x, mlir::Value into, bool transposeA,
               bool transposeB);
   void topK(mlir::Value weights, mlir::Value count, mlir::Value into);

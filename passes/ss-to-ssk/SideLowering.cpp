@@ -68,44 +68,31 @@ void CompactLowering::measureComponents(BlockSide &other) {
           sizes, zero);
 }
 
-/// G = S B B^T S from B B^T, S the sizes.
-void CompactLowering::foldSizes(Value gram) {
-  Value zero = k.index(0);
-  Type row = matrixRow();
-  Value s = k.load(row, sizes, zero);
-  k.loop(zero, k.index(m), 1, [&](Value i) {
-    Value own = k.read(sizes, i);
-    Value scaled =
-        k.map(row, {k.load(row, gram, {i, zero}), s}, [&](ValueRange e) {
-          return k.mul(k.mul(e[0], e[1]), own);
-        });
-    k.store(scaled, gram, {i, zero});
-  });
-}
-
 /// Makes T and R of S B those of B and of the other side as it is. The squares
 /// of the columns of R are those of the components; returns the largest one's
 /// root.
 Value CompactLowering::unfoldSizes(BlockSide &side) {
   Value zero = k.index(0);
   Type row = matrixRow();
-  Value s = k.load(row, sizes, zero);
+  scaleMatrix(side.t, Value(), sizes);
   Value inverse =
       k.map(row, k.load(row, lengths, zero), [&](ValueRange e) {
         return k.select(k.equal(e[0], k.wide(0)), k.wide(0),
                         k.div(k.wide(1), e[0]));
       });
+  int64_t rows = largestDivisor(m, 16);
   Values squares = k.loop(
-      zero, k.index(m), 1, {k.splat(row, k.wide(0))},
-      [&](Value i, ValueRange carried) -> Values {
-        scaleRow(side.t, i, s);
-        Value r = k.load(row, side.r, {i, zero});
-        k.store(k.map(row, {r, inverse},
+      zero, k.index(m), rows, {k.splat(row, k.wide(0))},
+      [&](Value first, ValueRange carried) -> Values {
+        Type tile = k.lanes({rows, m}, k.f64());
+        Value r = k.load(tile, side.r, {first, zero});
+        k.store(k.map(tile, {r, inverse}, {{0, 1}, {1}},
                       [&](ValueRange e) { return k.mul(e[0], e[1]); }),
-                side.r, {i, zero});
-        return {k.map(row, {r, carried[0]}, [&](ValueRange e) {
-          return k.fma(e[0], e[0], e[1]);
-        })};
+                side.r, {first, zero});
+        Value square =
+            k.map(tile, r, [&](ValueRange e) { return k.mul(e[0], e[0]); });
+        return {k.map(row, {k.reduceAdd(square, 0), carried[0]},
+                      [&](ValueRange e) { return k.add(e[0], e[1]); })};
       });
   return k.name("largest_component", k.sqrt(k.reduceMax(squares[0])));
 }
@@ -120,7 +107,7 @@ void CompactLowering::orthogonalizeFirst(BlockSide &side, BlockSide &other) {
   measureComponents(other);
   k.note("orthogonalise one side, sizes folded in: Q = T S B, R = T S B B^T S");
   k.matmul(side.rows, side.rows, side.r, false, true);
-  foldSizes(side.r);
+  scaleMatrix(side.r, sizes, sizes);
   Value again = callOrthogonalize(side.r, side.t);
   largest = unfoldSizes(side);
   noise = k.name("noise", k.narrow(k.mul(largest, k.wide(kNoiseShare))));
@@ -132,55 +119,67 @@ void CompactLowering::orthogonalizeFirst(BlockSide &side, BlockSide &other) {
 //===----------------------------------------------------------------------===//
 
 void CompactLowering::measureLengths(Value r) {
+  // A lane takes a row: no sum over lanes.
   Value zero = k.index(0);
-  k.loop(zero, k.index(m), 1, [&](Value i) {
-    Value row = k.load(matrixRow(), r, {i, zero});
-    k.write(k.sqrt(k.dot(row, row)), sigma, i);
-    k.write(k.read(r, {i, i}), pivots, i);
-  });
+  int64_t columns = largestDivisor(m, 16);
+  Type tile = k.lanesOfRows({m, columns}, k.f64());
+  Values squares = k.loop(
+      zero, k.index(m), columns, {k.splat(matrixRow(), k.wide(0))},
+      [&](Value first, ValueRange carried) -> Values {
+        Value x = k.load(tile, r, {zero, first});
+        Value square =
+            k.map(tile, x, [&](ValueRange e) { return k.mul(e[0], e[0]); });
+        return {k.map(matrixRow(), {k.reduceAdd(square, 1), carried[0]},
+                      [&](ValueRange e) { return k.add(e[0], e[1]); })};
+      });
+  k.store(k.map(matrixRow(), squares[0],
+                [&](ValueRange e) { return k.sqrt(e[0]); }),
+          sigma, zero);
 }
 
 /// Whether a component that may be kept has an uncertain pivot.
-Value CompactLowering::isUncertain() {
-  Value zero = k.index(0);
-  Type row = matrixRow();
-  Value weights = k.load(row, sigma, zero);
+Value CompactLowering::isUncertain(Value r) {
   Value lowest = k.wide(0);
   for (auto op : fused.getBody().getOps<ss::TruncateOp>())
     if (op.getPolicy().getKind() == ss::PolicyKind::relative)
-      lowest = k.mul(k.reduceMax(weights),
+      lowest = k.mul(k.reduceMax(k.load(matrixRow(), sigma, k.index(0))),
                      k.extend(t.arguments["policy_value"]));
   Value most = k.mul(largest, k.wide(kUncertainShare));
-  Value marks = k.map(
-      row, {k.load(row, pivots, zero), weights}, [&](ValueRange e) {
-        Value small = k.both(k.less(k.wide(0), e[0]), k.less(e[0], most));
-        return k.select(k.both(small, k.atLeast(e[1], lowest)), k.wide(1),
-                        k.wide(0));
+  Values uncertain = k.loop(
+      k.index(0), k.index(m), 1, {k.index(0)},
+      [&](Value i, ValueRange count) -> Values {
+        Value pivot = k.read(r, {i, i});
+        Value small = k.both(k.less(k.wide(0), pivot), k.less(pivot, most));
+        Value mark = k.both(small, k.atLeast(k.read(sigma, i), lowest));
+        return {k.add(count[0], k.select(mark, k.index(1), k.index(0)))};
       });
-  return k.less(k.wide(0), k.reduceMax(marks));
+  return k.less(k.index(0), uncertain[0]);
 }
 
 void CompactLowering::normaliseRows(Value r) {
   Value zero = k.index(0);
-  k.loop(zero, k.index(m), 1, [&](Value i) {
-    Value length = k.read(sigma, i);
-    Value isZero = k.equal(length, k.wide(0));
-    Value inverse =
-        k.name("inverse", k.select(isZero, k.wide(0), k.div(k.wide(1), length)));
-    scaleRow(r, i, k.splat(matrixRow(), inverse));
-    k.write(k.narrow(length), newWeights, i);
-  });
+  Value lengths = k.load(matrixRow(), sigma, zero);
+  inverseLengths = k.name("inverse_lengths", k.shared({m}, k.f64()));
+  k.store(k.map(matrixRow(), lengths,
+                [&](ValueRange e) {
+                  return k.select(k.equal(e[0], k.wide(0)), k.wide(0),
+                                  k.div(k.wide(1), e[0]));
+                }),
+          inverseLengths, zero);
+  k.store(k.map(k.lanes({m}), lengths,
+                [&](ValueRange e) { return k.narrow(e[0]); }),
+          newWeights, zero);
+  scaleMatrix(r, inverseLengths, Value());
 }
 
 void CompactLowering::orthogonalizeSecond(BlockSide &side, BlockSide &first) {
-  pivots = k.name("pivots", k.shared({m}, k.f64()));
   k.note("Gram matrix of R A: R (A A^T) R^T; its T is multiplied with R");
   k.matmul(first.r, side.r, side.r, false, false);
   k.matmul(side.r, first.r, side.r, false, true);
   Value isIll = callOrthogonalize(side.r, side.t);
   k.matmul(side.t, first.r, side.t, false, false);
   measureLengths(side.r);
-  Value again = k.either(isIll, isUncertain());
+  Value again = k.either(isIll, isUncertain(side.r));
   k.branch(again, [&] {
     orthogonalizeAgain(side, side.r, first.r);
     measureLengths(side.r);

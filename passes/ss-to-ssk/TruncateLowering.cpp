@@ -222,16 +222,40 @@ Value CompactLowering::listKept(ss::PolicyAttr policy, Value limit) {
   return k.name("kept_new", kept[0]);
 }
 
-void CompactLowering::writeNewRow(Value from, Value to) {
+void CompactLowering::writeNewRows(Value first, Value kept, Value free) {
   const LayerShape &s = t.shape;
-  Value zero = k.index(0);
-  if (newOrder)
-    from = k.name("source", k.toIndex(k.read(newOrder, from)));
-  Value v = k.load(k.lanes({s.dk}), right.rows, {from, zero});
-  Value u = k.load(k.lanes({s.dv}), left.rows, {from, zero});
-  k.store(v, t.arguments["rows"], t.row(to, 0));
-  k.store(u, t.arguments["rows"], t.row(to, s.dk));
-  k.write(k.read(newWeights, from), weights, to);
+  Value zero = k.index(0), rows = t.arguments["rows"];
+  struct Moved {
+    Value isThere, from, to, v, u;
+  };
+  SmallVector<Moved> moved;
+  for (int64_t r = 0; r < rowsInFlight; ++r) {
+    Value number = r == 0 ? first : k.add(first, k.index(r));
+    Moved row;
+    if (rowsInFlight > 1) {
+      row.isThere = k.less(number, kept);
+      number = k.select(row.isThere, number, zero);
+    }
+    row.from = newOrder ? k.name("source", k.toIndex(k.read(newOrder, number)))
+                        : number;
+    Value place = k.toIndex(k.read(places, number));
+    Value behind = k.add(t.rank, k.sub(number, free));
+    row.to = k.name("place", k.select(k.less(number, free), place, behind));
+    row.v = k.load(k.lanes({s.dk}), right.rows, {row.from, zero});
+    row.u = k.load(k.lanes({s.dv}), left.rows, {row.from, zero});
+    moved.push_back(row);
+  }
+  for (Moved &row : moved) {
+    auto write = [&] {
+      k.store(row.v, rows, t.row(row.to, 0));
+      k.store(row.u, rows, t.row(row.to, s.dk));
+      k.write(k.read(newWeights, row.from), weights, row.to);
+    };
+    if (row.isThere)
+      k.branch(row.isThere, write);
+    else
+      write();
+  }
 }
 
 void CompactLowering::moveRow(Value from, Value to) {
@@ -244,25 +268,32 @@ void CompactLowering::moveRow(Value from, Value to) {
 }
 
 void CompactLowering::placeRows(Value limit, Value kept) {
-  Value zero = k.index(0), one = k.index(1);
-  k.note("new rows take the places of dropped ones");
-  Values placed = k.loop(
-      zero, t.rank, 1, {zero}, [&](Value i, ValueRange carried) -> Values {
-        Value next = carried[0];
-        Value isFree = k.either(isKept(k, k.read(weights, i), limit),
-                                k.atLeast(next, kept));
-        return k.choose(
-            isFree, [&] { return Values{next}; },
-            [&] {
-              writeNewRow(next, i);
-              return Values{k.add(next, one)};
-            });
+  Value zero = k.index(0), one = k.index(1), last = k.index(m);
+  places = k.name("places", k.shared({m + 1}, k.i32()));
+  k.note("dropped rows are places for new ones");
+  Values free = k.loop(
+      zero, t.rank, 1, {zero}, [&](Value i, ValueRange count) -> Values {
+        // The place of a row that stays is overwritten by the next one.
+        Value at = k.select(k.less(count[0], last), count[0], last);
+        k.write(k.toI32(i), places, at);
+        Value stays = isKept(k, k.read(weights, i), limit);
+        return {k.add(count[0], k.select(stays, zero, one))};
       });
-
-  k.name("placed", placed[0]);
+  k.name("free", free[0]);
+  k.note("new rows go there, then to the end");
+  k.loop(zero, kept, rowsInFlight,
+         [&](Value first) { writeNewRows(first, kept, free[0]); });
   k.note("the last row takes the place of every other dropped one");
-  Values left = k.loop(
-      zero, t.rank, 1, {t.rank},
+  Values rank = k.choose(
+      k.less(kept, free[0]), [&] { return fillPlaces(limit); },
+      [&] { return Values{k.add(t.rank, k.sub(kept, free[0]))}; });
+  storeWeights(k.name("new_rank", rank[0]));
+}
+
+CompactLowering::Values CompactLowering::fillPlaces(Value limit) {
+  Value one = k.index(1);
+  return k.loop(
+      k.index(0), t.rank, 1, {t.rank},
       [&](Value step, ValueRange carried) -> Values {
         Value end = carried[0];
         Value i = k.name("row", k.sub(k.sub(t.rank, step), one));
@@ -274,13 +305,6 @@ void CompactLowering::placeRows(Value limit, Value kept) {
               return Values{last};
             });
       });
-
-  k.name("end", left[0]);
-  k.note("new rows that are left go to the end");
-  k.loop(placed[0], kept, 1, [&](Value next) {
-    writeNewRow(next, k.add(left[0], k.sub(next, placed[0])));
-  });
-  storeWeights(k.name("new_rank", k.add(left[0], k.sub(kept, placed[0]))));
 }
 
 void CompactLowering::storeWeights(Value rank) {
@@ -293,7 +317,7 @@ void CompactLowering::storeWeights(Value rank) {
 
 LogicalResult lowerCompact(ss::FusedOp fused, const LayerShape &shape,
                            const KernelArguments &arguments,
-                           const KernelChoices &, KernelBuilder &k) {
+                           const KernelChoices &choices, KernelBuilder &k) {
   // The routines of the device library take matrices up to this size.
   constexpr int64_t kLargestBlock = 64;
   if (shape.block() > kLargestBlock)
@@ -310,7 +334,8 @@ LogicalResult lowerCompact(ss::FusedOp fused, const LayerShape &shape,
     tables.locateState(
         k.name("state", k.toIndex(k.read(arguments["work"], program))));
     tables.readExtent(arguments["count_ahead"]);
-    result = CompactLowering(fused, tables).run();
+    int64_t rowsInFlight = std::min<int64_t>(choices.rowsInFlight, 4);
+    result = CompactLowering(fused, tables, rowsInFlight).run();
   });
   return result;
 }
