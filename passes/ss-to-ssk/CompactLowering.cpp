@@ -90,25 +90,36 @@ void CompactLowering::overWeights(
 
 void CompactLowering::foldChannelDecay() {
   k.note("fold the decays into the rows' keys, their lengths into the weights");
-  Type tile = t.keyTile();
-  Value factor =
-      k.map(tile, logDecay, [&](ValueRange e) { return k.exp(e[0]); });
-  k.loop(k.index(0), t.rank, 1, [&](Value i) {
+  const LayerShape &s = t.shape;
+  int64_t n = rowsInFlight;
+  Type tile = k.lanes({n, s.dk}), numbers = k.replicated({n});
+  Value rows = t.arguments["rows"], stride = k.index(s.rowLength());
+  Value factor = k.map(t.keyTile(), logDecay,
+                       [&](ValueRange e) { return k.exp(e[0]); });
+  k.loop(k.index(0), t.rank, n, [&](Value i) {
+    Value limit = n == 1 ? Value() : k.name("left", k.sub(t.rank, i));
     Value at = t.row(i, 0);
-    Value v = k.load(tile, t.arguments["rows"], at);
-    v = k.map(tile, {v, factor},
+    Value v = k.load(tile, rows, at, stride, limit);
+    v = k.map(tile, {v, factor}, {{0, 1}, {1}},
               [&](ValueRange e) { return k.mul(e[0], e[1]); });
-    Value length = k.name("length", k.sqrt(k.dot(v, v)));
+    Value squares = k.map(tile, v, [&](ValueRange e) { return k.mul(e[0], e[0]); });
+    Value length = k.name(
+        "length", k.map(numbers, k.reduceAdd(squares, 1),
+                        [&](ValueRange e) { return k.sqrt(e[0]); }));
     // A length of zero has no direction: the weight becomes zero and the
     // component is dropped by truncate. NaN stays NaN.
-    Value isZero = k.equal(length, k.real(0));
-    Value inverse =
-        k.name("inverse",
-               k.select(isZero, k.real(0), k.div(k.real(1), length)));
-    v = k.map(tile, v, [&](ValueRange e) { return k.mul(e[0], inverse); });
-    k.store(v, t.arguments["rows"], at);
-    Value w = k.read(t.arguments["weights"], k.add(t.base, i));
-    k.write(k.mul(w, length), weights, i);
+    Value inverse = k.map(numbers, length, [&](ValueRange e) {
+      return k.select(k.equal(e[0], k.real(0)), k.real(0),
+                      k.div(k.real(1), e[0]));
+    });
+    v = k.map(tile, {v, inverse}, {{0, 1}, {0}},
+              [&](ValueRange e) { return k.mul(e[0], e[1]); });
+    k.store(v, rows, at, stride, limit);
+    Value w = k.load(numbers, t.arguments["weights"], k.add(t.base, i), Value(),
+                     limit);
+    k.store(k.map(numbers, {w, length},
+                  [&](ValueRange e) { return k.mul(e[0], e[1]); }),
+            weights, i, Value(), limit);
   });
 }
 

@@ -19,14 +19,22 @@ template <typename T> __device__ __forceinline__ bool ranks_before(T x, int i, T
 /// The place of an element is the number of elements before it: no dependence between lanes.
 template <int A, int N, typename T>
 __device__ __forceinline__ void top_k(int32_t (&index)[A], const T (&w)[N], int64_t n) {
+  constexpr int together = 4; // elements that are read at once
+  const int count = int(n);
   for (int i = lane_id(); i < A; i += kWarpSize)
-    if (i >= n)
+    if (i >= count)
       index[i] = -1;
-  for (int i = lane_id(); i < n; i += kWarpSize) {
+  for (int i = lane_id(); i < count; i += kWarpSize) {
     const T x = w[i];
     int place = 0;
-    for (int j = 0; j < n && place < A; ++j)
-      place += ranks_before(w[j], j, x, i);
+    for (int first = 0; first < count; first += together) {
+#pragma unroll
+      for (int k = 0; k < together; ++k) {
+        const int j = first + k;
+        const T y = w[j < count ? j : i];
+        place += j < count && ranks_before(y, j, x, i) ? 1 : 0;
+      }
+    }
     if (place < A)
       index[place] = i;
   }
