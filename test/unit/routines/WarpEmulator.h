@@ -90,10 +90,18 @@ inline bool __any_sync(unsigned, bool value,
   return __ballot_sync(0u, value, where) != 0u;
 }
 
-struct double2 {
+struct alignas(16) double2 {
   double x, y;
 };
 inline double2 make_double2(double x, double y) { return {x, y}; }
+
+struct alignas(8) float2 {
+  float x, y;
+};
+inline float2 make_float2(float x, float y) { return {x, y}; }
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
 
 inline double __longlong_as_double(long long bits) {
   return std::bit_cast<double>(bits);

@@ -121,10 +121,10 @@ ssk.kernel @scratch_1(%x: !ssk.global<f64> {ssk.name = "x"}, %m: i32 {ssk.name =
   // CHECK-NEXT:  __syncwarp();
   ssk.sync
   // CHECK-NEXT:  const int32_t status =
-  // CHECK-NEXT:      ss::core_svd<8>(m, &scratch.core[0][0], &scratch.xt[0][0], scratch.sigma, &scratch.yt[0][0]);
+  // CHECK-NEXT: {{.*}}= ss::core_svd(m, scratch.core, scratch.xt, scratch.sigma, scratch.yt);
   %status = ssk.call @ss_core_svd(%m, %core, %xt, %sigma, %yt) reads [1] writes [1, 2, 3, 4] : (i32, !ssk.shared<8x8xf64>, !ssk.shared<8x8xf64>, !ssk.shared<8xf64>, !ssk.shared<8x8xf64>) -> i32
   ssk.sync
-  // CHECK:  ss::matmul<true, false>(scratch.product, scratch.xt, scratch.yt);
+  // CHECK:  ss::matmul<true, false, 8, 8, 8>(scratch.product, scratch.xt, scratch.yt);
   ssk.matmul %xt, %yt into %product {transpose_a} : !ssk.shared<8x8xf64>, !ssk.shared<8x8xf64>, !ssk.shared<8x8xf64>
   // CHECK-NEXT:  ss::top_k(scratch.order, scratch.weights, 3);
   ssk.top_k %v count %c3 into %w : !ssk.shared<8xf32>, !ssk.shared<4xi32>
