@@ -120,8 +120,7 @@ ssk.kernel @scratch_1(%x: !ssk.global<f64> {ssk.name = "x"}, %m: i32 {ssk.name =
   ssk.fill %core, %zero : !ssk.shared<8x8xf64>
   // CHECK-NEXT:  __syncwarp();
   ssk.sync
-  // CHECK-NEXT:  const int32_t status =
-  // CHECK-NEXT: {{.*}}= ss::core_svd(m, scratch.core, scratch.xt, scratch.sigma, scratch.yt);
+  // CHECK-NEXT:  const int32_t status = ss::core_svd(m, scratch.core, scratch.xt, scratch.sigma, scratch.yt);
   %status = ssk.call @ss_core_svd(%m, %core, %xt, %sigma, %yt) reads [1] writes [1, 2, 3, 4] : (i32, !ssk.shared<8x8xf64>, !ssk.shared<8x8xf64>, !ssk.shared<8xf64>, !ssk.shared<8x8xf64>) -> i32
   ssk.sync
   // CHECK:  ss::matmul<true, false, 8, 8, 8>(scratch.product, scratch.xt, scratch.yt);

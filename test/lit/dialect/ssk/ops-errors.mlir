@@ -436,3 +436,49 @@ ssk.kernel @call_operand(%m: i32 {ssk.name = "m"}) {
   %0 = ssk.call @ss_orthogonalize(%m, %a, %a) reads [0] writes [1, 2] : (i32, !ssk.shared<4x4xf64>, !ssk.shared<4x4xf64>) -> i32
   ssk.return
 }
+
+// -----
+
+ssk.kernel @pitch_of_a_vector() {
+  // expected-error @below {{has a pitch, expected it only for two dimensions}}
+  %s = ssk.alloc {pitch = 32 : i64} : !ssk.shared<16xf32>
+  ssk.return
+}
+
+// -----
+
+ssk.kernel @narrow_pitch() {
+  // expected-error @below {{has a pitch of 100, expected at least the 128 elements of a row}}
+  %s = ssk.alloc {pitch = 100 : i64} : !ssk.shared<16x128xf32>
+  ssk.return
+}
+
+// -----
+
+ssk.kernel @copy_of_other_elements(%rows: !ssk.global<f16> {ssk.name = "rows"}) {
+  %c0 = arith.constant 0 : index
+  %s = ssk.alloc : !ssk.shared<16xf32>
+  // expected-error @below {{copies elements of 'f16' to '!ssk.shared<16xf32>', expected the same element type}}
+  ssk.copy %rows[%c0] to %s : !ssk.global<f16>, !ssk.shared<16xf32>
+  ssk.return
+}
+
+// -----
+
+ssk.kernel @copy_without_row(%rows: !ssk.global<f32> {ssk.name = "rows"}) {
+  %c0 = arith.constant 0 : index
+  %s = ssk.alloc : !ssk.shared<4x16xf32>
+  // expected-error @below {{has no row of '!ssk.shared<4x16xf32>', expected one exactly for two dimensions}}
+  ssk.copy %rows[%c0] to %s : !ssk.global<f32>, !ssk.shared<4x16xf32>
+  ssk.return
+}
+
+// -----
+
+ssk.kernel @wide_copy(%rows: !ssk.global<f32> {ssk.name = "rows"}) {
+  %c0 = arith.constant 0 : index
+  %s = ssk.alloc : !ssk.shared<16xf32>
+  // expected-error @below {{vector is 8, expected 1, 2 or 4}}
+  ssk.copy %rows[%c0] to %s {vector = 8 : i64} : !ssk.global<f32>, !ssk.shared<16xf32>
+  ssk.return
+}

@@ -83,3 +83,18 @@ ssk.kernel @everything(%rows: !ssk.global<f32> {ssk.name = "rows", ssk.may_alias
   // CHECK: ssk.return
   ssk.return
 }
+
+// CHECK-LABEL: ssk.kernel @copies
+ssk.kernel @copies(%rows: !ssk.global<f32> {ssk.name = "rows"}, %n: i64 {ssk.name = "n"}) {
+  // CHECK: ssk.alloc {pitch = 136 : i64} : !ssk.shared<16x128xf32>
+  %s = ssk.alloc {pitch = 136 : i64} : !ssk.shared<16x128xf32>
+  %v = ssk.alloc : !ssk.shared<64xf32>
+  %i = arith.index_cast %n : i64 to index
+  // CHECK: ssk.copy %{{.*}}[%[[I:.*]]] to %{{.*}}[%[[I]]] limit %[[I]] : !ssk.global<f32>, !ssk.shared<16x128xf32>
+  ssk.copy %rows[%i] to %s[%i] limit %i : !ssk.global<f32>, !ssk.shared<16x128xf32>
+  // CHECK: ssk.copy %{{.*}}[%{{.*}}] to %{{.*}} {vector = 4 : i64} : !ssk.global<f32>, !ssk.shared<64xf32>
+  ssk.copy %rows[%i] to %v {vector = 4 : i64} : !ssk.global<f32>, !ssk.shared<64xf32>
+  // CHECK: ssk.wait_copies
+  ssk.wait_copies
+  ssk.return
+}

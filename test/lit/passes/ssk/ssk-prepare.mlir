@@ -216,3 +216,30 @@ ssk.kernel @scratch_in_a_loop(%x: !ssk.global<f32> {ssk.name = "x"}, %v: f32 {ss
   }
   ssk.return
 }
+
+// Rows of a factor that would begin in the same bank get a pitch; others do not.
+// Copies take the widest access, and a sync stands before what they wrote is read.
+// CHECK-LABEL: ssk.kernel @copies_and_pitch
+ssk.kernel @copies_and_pitch(%rows: !ssk.global<f32> {ssk.name = "rows"}, %y: !ssk.global<f32> {ssk.name = "y"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  // CHECK-DAG: ssk.alloc {pitch = 136 : i64, slot = {{.*}}} : !ssk.shared<16x128xf32>
+  %a = ssk.alloc : !ssk.shared<16x128xf32>
+  // CHECK-DAG: ssk.alloc {pitch = 20 : i64, slot = {{.*}}} : !ssk.shared<16x16xf64>
+  %g = ssk.alloc : !ssk.shared<16x16xf64>
+  // CHECK-DAG: ssk.alloc {slot = {{.*}}} : !ssk.shared<128xf32>
+  %v = ssk.alloc : !ssk.shared<128xf32>
+  // CHECK: ssk.copy {{.*}} {vector = 4 : i64} : !ssk.global<f32>, !ssk.shared<16x128xf32>
+  ssk.copy %rows[%c128] to %a[%c1] : !ssk.global<f32>, !ssk.shared<16x128xf32>
+  // CHECK: ssk.copy {{.*}} {{.*}}: !ssk.global<f32>, !ssk.shared<128xf32>
+  ssk.copy %rows[%c1] to %v : !ssk.global<f32>, !ssk.shared<128xf32>
+  // CHECK: ssk.wait_copies
+  // CHECK-NEXT: ssk.sync
+  // CHECK-NEXT: ssk.matmul
+  ssk.wait_copies
+  ssk.matmul %a, %a into %g {transpose_b} : !ssk.shared<16x128xf32>, !ssk.shared<16x128xf32>, !ssk.shared<16x16xf64>
+  %x = ssk.read %v[%c0] : !ssk.shared<128xf32>
+  ssk.write %x, %y[%c0] : !ssk.global<f32>
+  ssk.return
+}
