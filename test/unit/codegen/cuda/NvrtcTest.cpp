@@ -47,7 +47,9 @@ protected:
       EXPECT_EQ(found->front().kernel, kernel.getName().str());
       EXPECT_GT(found->front().registers, 0);
       if (isDecode) {
-        EXPECT_LE(found->front().spillBytes, 16) << kernel.getName().str();
+        // A kernel that is made for a test may have a register too few.
+        EXPECT_LE(found->front().spillBytes, kernel.getRole() ? 0 : 16)
+            << kernel.getName().str();
         EXPECT_LE(found->front().registers, 128) << kernel.getName().str();
       }
     }
