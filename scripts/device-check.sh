@@ -177,24 +177,40 @@ sanitizer() {
   done
 }
 
+# The dense kernels that people use, where PyTorch is; sets $baselines to
+# ss-bench's option. SS_CHECK_WHEELS: a folder of wheels for what is missing.
+dense_baselines() {
+  baselines=()
+  local python=${PYTHON:-python3} wheels=()
+  [ -z "${SS_CHECK_WHEELS:-}" ] || wheels=(--wheels "$SS_CHECK_WHEELS")
+  if ! "$python" -c 'import torch, triton' 2>/dev/null; then
+    printf 'PyTorch and Triton are not installed: baselines not run\n\n'
+    return
+  fi
+  if step "dense baselines" 400 "$python" "$bundle/dense-baselines.py" --batch "$bench_batches" \
+    --json "$bench_out/baselines.json" "${wheels[@]}"; then
+    baselines=(--baselines "$bench_out/baselines.json")
+  else
+    tail -n 5 "$log" | quote
+  fi
+}
+
+# SS_CHECK_BATCH: the batch sizes. SS_CHECK_OUT: a folder that keeps the JSON and
+# SVG files. SS_CHECK_STEPS: steps timed for every row of the table.
 bench() {
   heading "Decode benchmark"
-  local preset form profile order
+  local preset name baselines=() bench_batches=${SS_CHECK_BATCH:-1,8,32,128}
+  local bench_out=${SS_CHECK_OUT:-$work}
+  mkdir -p "$bench_out"
+  dense_baselines
   for preset in Nemotron-3-Nano-4B:nemo4b Qwen3.5-9B:qwen9b Kimi-Linear-48B-A3B:qwen9b; do
-    profile=${preset#*:}
-    for form in '' -dense; do
-      step "ss-bench ${preset%:*}$form" 100 "$bundle/bin/ss-bench" decode \
-        --package "$bundle/bench/${preset%:*}$form" --profile "$profile" \
-        --batch 1,8,32,128 --repetitions 20
-      sed "s|$bundle/bench/||" "$log"; echo
-    done
-  done
-  # What a work list in the order of ranks could gain.
-  for order in descending ascending; do
-    step "ss-bench Nemotron-3-Nano-4B, ranks $order" 60 "$bundle/bin/ss-bench" decode \
-      --package "$bundle/bench/Nemotron-3-Nano-4B" --profile nemo4b --order $order \
-      --batch 8,128 --repetitions 20
-    printf 'ranks %s: ' "$order"; sed "s|$bundle/bench/||" "$log"; echo
+    name=${preset%:*}
+    step "ss-bench $name" 500 "$bundle/bin/ss-bench" --package "$bundle/bench/$name" \
+      --dense-package "$bundle/bench/$name-dense" --profile "${preset#*:}" \
+      --batch "$bench_batches" --data synthetic,random --stagger on,off \
+      --steps "${SS_CHECK_STEPS:-1000}" "${baselines[@]}" \
+      --json "$bench_out/$name.json" --svg "$bench_out/$name.svg"
+    sed "s|$bundle/bench/||" "$log"; echo
   done
 }
 

@@ -68,15 +68,17 @@ tiny=$root/examples/tiny-hybrid
 compile "$bundle/packages/tiny-hybrid" --cpu=x86-64-v3 -- "$tiny" --policy=relative:0.03
 compile "$bundle/packages/tiny-hybrid-0.1" --cpu=x86-64-v3 -- "$tiny" --policy=relative:0.1
 compile "$bundle/packages/tiny-hybrid-dense" --cpu=x86-64-v3 -- "$tiny" --form=dense
-for preset in Nemotron-3-Nano-4B Qwen3.5-9B Kimi-Linear-48B-A3B; do
-  compile "$bundle/bench/$preset" --no-cpu -- --preset="$preset"
-  compile "$bundle/bench/$preset-dense" --no-cpu -- --preset="$preset" --form=dense
+# The policies that the rank profiles were taken with.
+for preset in Nemotron-3-Nano-4B:0.003 Qwen3.5-9B:0.01 Kimi-Linear-48B-A3B:0.01; do
+  name=${preset%:*}
+  compile "$bundle/bench/$name" --no-cpu -- --preset="$name" --policy="relative:${preset#*:}"
+  compile "$bundle/bench/$name-dense" --no-cpu -- --preset="$name" --form=dense
 done
 if [ $conformance = 1 ]; then
   "$build/test/bin/conformance_packages" "$bundle/conformance" --cpu x86-64-v3
 fi
 cp "$root"/examples/tiny-hybrid/{config.json,model.safetensors,sample.bin} "$bundle/model"
-cp "$here/device-check.sh" "$bundle"
+cp "$here"/{device-check.sh,dense-baselines.py} "$bundle"
 
 mib=$(($(du -sk "$bundle" | cut -f1) / 1024))
 [ "$mib" -le $limit_mib ] || die "'$bundle' has $mib MiB, expected at most $limit_mib"

@@ -2,6 +2,8 @@
 
 #include "DecodeBench.h"
 
+#include "Floors.h"
+
 #include "capi/Failure.h"
 #include "engine/StateEngine.h"
 
@@ -14,12 +16,20 @@ using namespace ss_bench;
 
 namespace {
 
-/// Random numbers are made once and copied as often as they fit.
-constexpr size_t kPatternFloats = size_t(1) << 24;
+/// Requests whose inputs differ from each other; further ones repeat them.
+constexpr int32_t kDistinctRequests = 16;
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+/// The smallest of the values that are not below this share of them.
+double percentile(std::vector<double> values, double share) {
+  const size_t at = std::min(values.size() - 1,
+                             size_t(share * double(values.size())));
+  std::nth_element(values.begin(), values.begin() + std::ptrdiff_t(at),
+                   values.end());
+  return values[at];
+}
+
+double sumOf(const std::vector<double> &values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
 }
 
 /// Rows for the largest rank that is drawn, and two buffers more.
@@ -45,246 +55,251 @@ ss_engine_options engineOptions(const BenchOptions &bench,
 
 } // namespace
 
-DecodeBench::DecodeBench(const BenchOptions &bench, const RankProfile &profile,
+DecodeBench::DecodeBench(CudaSession &session, const BenchOptions &bench,
+                         const std::string &folder, const RankProfile &profile,
                          int32_t batch)
-    : options(bench), batch(batch), package(Package::open(bench.package)),
-      driver(Driver::get()), context(Context::open(driver, bench.device)),
-      current(std::make_unique<CurrentContext>(*context)),
-      engine(std::make_unique<Engine>(package, engineOptions(bench, package->manifest(),
-                                                    batch),
-                                      driver)) {
-  const Driver::Functions &call = driver->functions();
-  if (!call.cuEventElapsedTime || !call.cuGraphLaunch || !call.cuMemcpyDtoDAsync)
-    fail(SS_DEVICE_UNAVAILABLE, "the driver has no graphs or events");
-  SS_CUDA(*driver, cuStreamCreate(&stream, kStreamNonBlocking));
-  SS_CUDA(*driver, cuEventCreate(&begin, 0));
-  SS_CUDA(*driver, cuEventCreate(&end, 0));
+    : session(session), options(bench), batch(batch),
+      package(Package::open(folder)),
+      engine(std::make_unique<Engine>(
+          package, engineOptions(bench, package->manifest(), batch),
+          session.sharedDriver())) {
   std::vector<int32_t> list;
   for (int32_t row = 0; row < batch; ++row)
-    list.push_back(engine->allocateSlot(stream));
-  slots = static_cast<int32_t *>(
-      engine->allocateMemory(list.size() * sizeof(int32_t)));
-  engine->copyIn(slots, list.data(), list.size() * sizeof(int32_t), stream);
-  makeInputs();
-  fillStates(profile);
+    list.push_back(engine->allocateSlot(session.stream()));
+  slots = static_cast<int32_t *>(session.allocate(list.size() * sizeof(int32_t)));
+  session.upload(slots, list.data(), list.size() * sizeof(int32_t));
+  for (const LayerManifest &layer : layers())
+    if (!layer.denseForm)
+      period = std::max(period, layer.buffer);
+  makeShapes();
+  std::vector<SteadyState *> data;
+  for (size_t shape : shapeOf)
+    data.push_back(shapes[shape].data.get());
+  states = std::make_unique<EngineStates>(session, *engine, package->manifest(),
+                                          batch, profile, bench.order, data);
 }
 
 DecodeBench::~DecodeBench() {
-  const Driver::Functions &call = driver->functions();
-  for (const LayerArrays &a : arrays)
-    for (float *array : {a.q, a.k, a.v, a.gate, a.beta, a.y, a.aLog, a.dtBias})
-      (void)call.cuMemFree(reinterpret_cast<CUdeviceptr>(array));
-  (void)call.cuMemFree(reinterpret_cast<CUdeviceptr>(slots));
-  (void)call.cuEventDestroy(begin);
-  (void)call.cuEventDestroy(end);
-  (void)call.cuStreamDestroy(stream);
-}
-
-float *DecodeBench::randomArray(int64_t count, float mean, float deviation) {
-  std::normal_distribution<float> normal(mean, deviation);
-  std::vector<float> values(static_cast<size_t>(count));
-  for (float &x : values)
-    x = normal(random);
-  auto *array = static_cast<float *>(
-      engine->allocateMemory(values.size() * sizeof(float)));
-  engine->copyIn(array, values.data(), values.size() * sizeof(float), stream);
-  return array;
-}
-
-void DecodeBench::makeInputs() {
-  for (const LayerManifest &layer : package->manifest().layers) {
-    const int64_t rows = batch, heads = layer.heads;
-    const int64_t gates = heads * (layer.channelDecay ? layer.dk : 1);
-    LayerArrays a;
-    a.q = randomArray(rows * layer.keyHeads * layer.dk, 0, 0.1f);
-    a.k = randomArray(rows * layer.keyHeads * layer.dk, 0, 0.1f);
-    a.v = randomArray(rows * heads * layer.dv, 0, 1);
-    a.gate = randomArray(rows * gates, 0, 1);
-    a.beta = randomArray(rows * heads, 0, 1);
-    a.y = randomArray(rows * heads * layer.dv, 0, 1);
-    a.aLog = randomArray(heads, -2, 0.1f);
-    a.dtBias = randomArray(gates, -2, 0.1f);
-    arrays.push_back(a);
+  freeGraphs();
+  freeInputs();
+  for (const Shape &shape : shapes) {
+    session.free(shape.aLog);
+    session.free(shape.dtBias);
   }
+  for (float *output : outputs)
+    session.free(output);
+  session.free(slots);
 }
 
-/// Components of falling weight with random directions of about unit length.
-void DecodeBench::fillStates(const RankProfile &profile) {
-  float *source = randomArray(int64_t(kPatternFloats), 0, 0.1f);
-  for (size_t l = 0; l < arrays.size(); ++l) {
-    const LayerManifest &layer = package->manifest().layers[l];
-    const LayerPlaces &places = engine->places().layers[l];
-    ranks.emplace_back();
-    if (layer.denseForm)
-      continue;
-    const int64_t states = places.sizes.states;
-    const int32_t most = std::min<int32_t>(
-        places.maxRank, int32_t(places.sizes.breakEvenRank));
-    for (int64_t state = 0; state < states; ++state)
-      ranks[l].push_back(profile.draw(random, most));
-    sortRanks(ranks[l], options.order);
-    const int64_t floats = states * places.capacity * places.sizes.rowFloats;
-    const CUdeviceptr rows = engine->begin() + CUdeviceptr(places.rows);
-    for (int64_t at = 0; at < floats; at += int64_t(kPatternFloats)) {
-      const int64_t count =
-          std::min<int64_t>(int64_t(kPatternFloats), floats - at);
-      SS_CUDA(*driver,
-              cuMemcpyDtoDAsync(rows + CUdeviceptr(at) * sizeof(float),
-                                reinterpret_cast<CUdeviceptr>(source),
-                                size_t(count) * sizeof(float), stream));
+const std::vector<LayerManifest> &DecodeBench::layers() const {
+  return package->manifest().layers;
+}
+
+void DecodeBench::makeShapes() {
+  auto onDevice = [&](const std::vector<float> &values) {
+    void *memory = session.allocate(values.size() * sizeof(float));
+    session.upload(memory, values.data(), values.size() * sizeof(float));
+    return static_cast<float *>(memory);
+  };
+  for (const LayerManifest &layer : layers()) {
+    auto shape = std::find_if(shapes.begin(), shapes.end(), [&](const Shape &s) {
+      return s.data->serves(layer);
+    });
+    if (shape == shapes.end()) {
+      Shape made;
+      made.data = std::make_unique<SteadyState>(layer);
+      made.hostALog = made.data->aLog();
+      made.hostDtBias = made.data->dtBias();
+      made.aLog = onDevice(made.hostALog);
+      made.dtBias = onDevice(made.hostDtBias);
+      shapes.push_back(std::move(made));
+      shape = std::prev(shapes.end());
     }
-    std::vector<float> weights(size_t(states * places.capacity));
-    for (size_t i = 0; i < weights.size(); ++i)
-      weights[i] = 1.0f / float(1 + i % size_t(places.capacity));
-    engine->copyIn(reinterpret_cast<void *>(engine->begin() +
-                                            CUdeviceptr(places.weights)),
-                   weights.data(), weights.size() * sizeof(float), stream);
-  }
-  restoreRanks();
-  engine->freeMemory(source);
-}
-
-void DecodeBench::restoreRanks() {
-  for (size_t l = 0; l < ranks.size(); ++l)
-    if (!ranks[l].empty())
-      engine->copyIn(
-          reinterpret_cast<void *>(
-              engine->begin() +
-              CUdeviceptr(engine->places().layers[l].rank)),
-          ranks[l].data(), ranks[l].size() * sizeof(int32_t), stream);
-}
-
-void DecodeBench::setCounts(int32_t count) {
-  for (size_t l = 0; l < ranks.size(); ++l) {
-    if (ranks[l].empty())
-      continue;
-    const LayerManifest &layer = package->manifest().layers[l];
-    const std::vector<int32_t> counts(size_t(batch),
-                                      std::min(count, layer.buffer - 1));
-    engine->copyIn(reinterpret_cast<void *>(
-                       engine->begin() +
-                       CUdeviceptr(engine->places().layers[l].count)),
-                   counts.data(), counts.size() * sizeof(int32_t), stream);
+    shapeOf.push_back(size_t(shape - shapes.begin()));
+    const int64_t floats = int64_t(batch) * layer.heads * layer.dv;
+    outputs.push_back(
+        static_cast<float *>(session.allocate(size_t(floats) * sizeof(float))));
   }
 }
 
-ss_decode_args DecodeBench::argsOf(size_t layer) const {
-  const LayerArrays &a = arrays[layer];
+/// [sets, distinct, ...] on the host as [sets, batch, ...] on the device.
+float *DecodeBench::batchOf(const std::vector<float> &values, int32_t distinct) {
+  const size_t from = values.size() / size_t(period);
+  const size_t to = from / size_t(distinct) * size_t(batch);
+  auto *memory = static_cast<float *>(
+      session.allocate(to * size_t(period) * sizeof(float)));
+  for (size_t set = 0; set < size_t(period); ++set) {
+    session.upload(memory + set * to, &values[set * from], from * sizeof(float));
+    session.repeat(memory + set * to, from * sizeof(float), to * sizeof(float));
+  }
+  return memory;
+}
+
+void DecodeBench::makeInputs(DataKind kind) {
+  freeInputs();
+  const int32_t distinct = std::min(batch, kDistinctRequests);
+  for (Shape &shape : shapes) {
+    shape.host = shape.data->inputs(kind, period, distinct);
+    shape.q = batchOf(shape.host.q, distinct);
+    shape.k = batchOf(shape.host.k, distinct);
+    shape.v = batchOf(shape.host.v, distinct);
+    shape.gate = batchOf(shape.host.gate, distinct);
+    shape.beta = batchOf(shape.host.beta, distinct);
+  }
+}
+
+void DecodeBench::freeInputs() {
+  for (Shape &shape : shapes)
+    for (float **array :
+         {&shape.q, &shape.k, &shape.v, &shape.gate, &shape.beta}) {
+      session.free(*array);
+      *array = nullptr;
+    }
+}
+
+ss_decode_args DecodeBench::argsOf(size_t l, int32_t set) const {
+  const LayerManifest &layer = layers()[l];
+  const Shape &shape = shapes[shapeOf[l]];
+  const int64_t token = int64_t(set) * batch;
+  const int64_t keys = int64_t(layer.keyHeads) * layer.dk;
+  const int64_t gates = int64_t(layer.heads) * (layer.channelDecay ? layer.dk : 1);
   ss_decode_args args = {};
   args.struct_size = sizeof args;
   args.batch = batch;
   args.slots = slots;
-  args.q = {a.q, 0};
-  args.k = {a.k, 0};
-  args.v = {a.v, 0};
-  args.gate = {a.gate, 0};
-  args.beta = {a.beta, 0};
-  args.a_log = a.aLog;
-  args.dt_bias = a.dtBias;
-  args.y = a.y;
-  args.stream = stream;
+  args.q = {shape.q + token * keys, 0};
+  args.k = {shape.k + token * keys, 0};
+  args.v = {shape.v + token * layer.heads * layer.dv, 0};
+  args.gate = {shape.gate + token * gates, 0};
+  args.beta = {shape.beta + token * layer.heads, 0};
+  args.a_log = shape.aLog;
+  args.dt_bias = shape.dtBias;
+  args.y = outputs[l];
+  args.stream = session.stream();
   return args;
 }
 
-void DecodeBench::enqueueStep() {
+void DecodeBench::enqueueStep(int32_t set) {
   const std::span<const int32_t> list(slots, size_t(batch));
-  engine->beginStep(list, stream);
-  for (size_t l = 0; l < arrays.size(); ++l)
-    engine->decodeLayer(int32_t(l), argsOf(l));
-  engine->endStep(list, stream);
+  engine->beginStep(list, session.stream());
+  for (size_t l = 0; l < layers().size(); ++l)
+    engine->decodeLayer(int32_t(l), argsOf(l, set));
+  engine->endStep(list, session.stream());
 }
 
-void DecodeBench::enqueueDecode() {
-  for (size_t l = 0; l < arrays.size(); ++l)
-    engine->launchDecode(int32_t(l), argsOf(l));
+void DecodeBench::enqueueDecode(int32_t set) {
+  for (size_t l = 0; l < layers().size(); ++l)
+    engine->launchDecode(int32_t(l), argsOf(l, set));
 }
 
-CUgraphExec DecodeBench::capture(void (DecodeBench::*enqueue)()) {
-  SS_CUDA(*driver, cuStreamBeginCapture(stream, kCaptureModeThreadLocal));
-  (this->*enqueue)();
-  CUgraph graph = nullptr;
-  SS_CUDA(*driver, cuStreamEndCapture(stream, &graph));
-  CUgraphExec executable = nullptr;
-  SS_CUDA(*driver, cuGraphInstantiateWithFlags(&executable, graph, 0));
-  SS_CUDA(*driver, cuGraphDestroy(graph));
-  return executable;
-}
-
-double DecodeBench::replay(CUgraphExec graph, int launches) {
-  SS_CUDA(*driver, cuEventRecord(begin, stream));
-  for (int i = 0; i < launches; ++i)
-    SS_CUDA(*driver, cuGraphLaunch(graph, stream));
-  SS_CUDA(*driver, cuEventRecord(end, stream));
-  SS_CUDA(*driver, cuEventSynchronize(end));
-  float milliseconds = 0;
-  SS_CUDA(*driver, cuEventElapsedTime(&milliseconds, begin, end));
-  return milliseconds;
-}
-
-/// Rows and weights of the components, half a buffer of pairs, inputs, outputs
-/// and the pair that is appended; keys once per key head.
-double DecodeBench::bytesOfDecode(int32_t l) const {
-  const LayerManifest &layer = package->manifest().layers[size_t(l)];
-  const double states = double(batch) * layer.heads;
-  const double groups = double(batch) * layer.keyHeads;
-  const double decays = layer.channelDecay ? layer.dk : 1;
-  double floats = states * (2.0 * layer.dv + decays + layer.hasBeta) +
-                  groups * 2.0 * layer.dk;
-  if (layer.denseForm)
-    return 4 * (floats + states * 2.0 * layer.dv * layer.dk);
-  const double pairs = (layer.buffer - 1) / 2;
-  floats += states * (pairs + 1) * (layer.dv + decays) +
-            groups * (pairs + 1) * layer.dk;
-  const double components =
-      std::accumulate(ranks[size_t(l)].begin(), ranks[size_t(l)].end(), 0.0);
-  return 4 * (floats + components * (layer.dk + layer.dv + 1));
-}
-
-Measured DecodeBench::run() {
-  const int32_t layers = int32_t(arrays.size());
-  int32_t period = 1;
-  double components = 0, states = 0;
-  for (int32_t l = 0; l < layers; ++l) {
-    period = std::max(period, package->manifest().layers[size_t(l)].buffer);
-    states += double(ranks[size_t(l)].size());
-    components +=
-        std::accumulate(ranks[size_t(l)].begin(), ranks[size_t(l)].end(), 0.0);
+void DecodeBench::makeGraphs() {
+  freeGraphs();
+  for (int32_t set = 0; set < period; ++set) {
+    steps.push_back(session.capture([&] { enqueueStep(set); }));
+    decodes.push_back(session.capture([&] { enqueueDecode(set); }));
   }
-  Measured result;
-  result.batch = batch;
-  result.meanRank = states > 0 ? components / states : 0;
-  const CUgraphExec step = capture(&DecodeBench::enqueueStep);
-  const CUgraphExec decode = capture(&DecodeBench::enqueueDecode);
-  // Two periods bring every buffer into its rhythm.
-  (void)replay(step, 2 * period);
-  std::vector<double> whole, single, alone;
-  for (int32_t i = 0; i < options.repetitions; ++i) {
-    restoreRanks();
-    whole.push_back(replay(step, period) / period);
+}
+
+void DecodeBench::freeGraphs() {
+  for (auto *graphs : {&steps, &decodes}) {
+    for (CudaSession::Graph graph : *graphs)
+      session.destroy(graph);
+    graphs->clear();
   }
-  for (int32_t i = 0; i < options.repetitions; ++i) {
-    restoreRanks();
-    for (int32_t k = 0; k < period; ++k)
-      single.push_back(replay(step, 1));
+}
+
+void DecodeBench::timePeriods(Measured &result) {
+  std::vector<double> whole, single;
+  while (result.timedSteps < options.steps) {
+    states->restore();
+    const std::vector<double> times = session.replay(steps);
+    whole.push_back(sumOf(times) / double(times.size()));
+    single.insert(single.end(), times.begin(), times.end());
+    result.timedSteps += int64_t(times.size());
   }
-  restoreRanks();
+  result.step = percentile(whole, 0.5) * 1000 / double(layers().size());
+  result.stepMedian = percentile(single, 0.5) * 1000;
+  result.stepP99 = percentile(single, 0.99) * 1000;
+}
+
+/// Buffers stay as full as they are when a period begins: all lengths alike
+/// where positions are staggered.
+void DecodeBench::timeDecode(Measured &result) {
+  states->restore();
+  (void)session.replay(decodes);
+  std::vector<double> whole;
+  const int periods = std::clamp(options.steps / period / 2, 3, 50);
+  for (int i = 0; i < periods; ++i)
+    whole.push_back(sumOf(session.replay(decodes)) / double(period));
+  result.decodeOnly = percentile(whole, 0.5) * 1000 / double(layers().size());
+}
+
+void DecodeBench::countRows(Measured &result, int64_t compactionsBefore) {
+  double count = 0, before = 0, after = 0, block = 0, kept = 0;
+  for (size_t l = 0; l < layers().size(); ++l) {
+    const std::vector<int32_t> &ranks = states->ranksOf(l);
+    const std::vector<int32_t> now =
+        ranks.empty() ? ranks : states->ranksNow(l);
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      const int32_t active = std::min(ranks[i], layers()[l].active);
+      before += ranks[i], after += now[i];
+      block += active + layers()[l].buffer;
+      kept += active + now[i] - ranks[i];
+    }
+    count += double(ranks.size());
+  }
+  if (count == 0)
+    return;
   ss_statistics statistics = {};
   engine->statistics(statistics);
-  setCounts((period - 1) / 2);
-  (void)replay(decode, period);
-  for (int32_t i = 0; i < options.repetitions; ++i)
-    alone.push_back(replay(decode, period) / period);
-  const double perLayer = 1000.0 / layers;
-  result.step = median(whole) * perLayer;
-  result.decodeOnly = median(alone) * perLayer;
-  std::sort(single.begin(), single.end());
-  result.p99OverMedian =
-      single[single.size() * 99 / 100] / single[single.size() / 2];
-  for (int32_t l = 0; l < layers; ++l)
-    result.decodeBytes += bytesOfDecode(l) / layers;
-  result.liveBytes = double(statistics.live_bytes);
-  result.denseBytes = double(statistics.dense_bytes);
-  (void)driver->functions().cuGraphExecDestroy(step);
-  (void)driver->functions().cuGraphExecDestroy(decode);
+  result.meanRank = before / count;
+  result.meanRankAfter = after / count;
+  result.blockRows = block / count;
+  result.keptRows = kept / count;
+  result.compactionsPerState =
+      double(statistics.compactions - compactionsBefore) / count;
+}
+
+void DecodeBench::addSizes(Measured &result) {
+  for (size_t l = 0; l < layers().size(); ++l) {
+    const LayerManifest &layer = layers()[l];
+    const std::vector<int32_t> &ranks = states->ranksOf(l);
+    const Floor floor = floorOf(layer, batch, ranks);
+    const double share = 1 / double(layers().size());
+    result.decodeBytes += floor.decodeBytes * share;
+    result.compactBytes += floor.compactBytes * share;
+    result.decodeFlops += floor.flops * share;
+    result.stateBytes += stateBytes(layer, batch, ranks);
+    result.denseBytes += 4.0 * batch * layer.heads * layer.dv * layer.dk;
+  }
+  ss_statistics statistics = {};
+  engine->statistics(statistics);
+  result.allocatedBytes = double(statistics.allocated_bytes);
+}
+
+Measured DecodeBench::run(DataKind kind, bool staggered) {
+  Measured result;
+  result.batch = batch;
+  result.data = nameOf(kind);
+  result.staggered = staggered;
+  makeInputs(kind);
+  makeGraphs();
+  states->setStaggered(staggered, period);
+  // Two periods bring every buffer into its rhythm.
+  states->restore();
+  (void)session.replay(steps);
+  (void)session.replay(steps);
+  states->restore();
+  ss_statistics statistics = {};
+  engine->statistics(statistics);
+  (void)session.replay(steps);
+  countRows(result, statistics.compactions);
+  timePeriods(result);
+  // Decode alone has no rhythm: buffers of every length, as over a period.
+  states->setStaggered(true, period);
+  timeDecode(result);
+  states->setStaggered(staggered, period);
+  addSizes(result);
+  check(result);
   return result;
 }

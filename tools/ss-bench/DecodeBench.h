@@ -2,79 +2,88 @@
 #ifndef SS_BENCH_DECODEBENCH_H
 #define SS_BENCH_DECODEBENCH_H
 
-#include "RankProfile.h"
+#include "BenchOptions.h"
+#include "CudaSession.h"
+#include "EngineStates.h"
+#include "Measured.h"
+#include "Recurrence.h"
 
-#include "cuda/CudaEngine.h"
 #include "sinkstate/sinkstate.h"
-
-#include <memory>
-#include <string>
-#include <vector>
 
 namespace ss_bench {
 
-struct BenchOptions {
-  std::string package;
-  std::vector<int32_t> batches = {1, 8, 32, 128, 512};
-  std::string profile = "nemo4b";
-  RankOrder order = RankOrder::Drawn;
-  int32_t repetitions = 30;
-  int32_t device = 0;
-};
-
-/// Of one batch size. Times are microseconds per layer and step, medians.
-struct Measured {
-  int32_t batch = 0;
-  double step = 0;       ///< decode and compaction over whole periods
-  double decodeOnly = 0; ///< the decode kernels alone, half a buffer full
-  double p99OverMedian = 0;
-  double meanRank = 0;
-  double decodeBytes = 0; ///< that a decode must move, per layer
-  double liveBytes = 0, denseBytes = 0;
-};
-
-/// An engine at one batch size whose states have ranks of a profile. Ranks
-/// return to the profile after every period of compactions, outside the timing.
+/// An engine of one package at one batch size, whose states have the ranks of
+/// a profile. Its states come back before every timed period, outside the
+/// timing; every step of a period has inputs of its own.
 class DecodeBench {
 public:
-  DecodeBench(const BenchOptions &options, const RankProfile &profile,
+  DecodeBench(CudaSession &session, const BenchOptions &options,
+              const std::string &package, const RankProfile &profile,
               int32_t batch);
   ~DecodeBench();
-  Measured run();
+
+  /// With the inputs of this kind, at staggered positions or not.
+  Measured run(DataKind kind, bool staggered);
 
 private:
   using Engine = sinkstate::runtime::cuda::CudaEngine;
-  struct LayerArrays {
-    float *q, *k, *v, *gate, *beta, *y, *aLog, *dtBias;
+  using LayerManifest = sinkstate::runtime::LayerManifest;
+
+  /// What layers of one shape share: inputs of `period` steps, on both sides.
+  struct Shape {
+    std::unique_ptr<SteadyState> data;
+    StepInputs host;
+    std::vector<float> hostALog, hostDtBias;
+    float *q = nullptr, *k = nullptr, *v = nullptr, *gate = nullptr,
+          *beta = nullptr, *aLog = nullptr, *dtBias = nullptr;
+  };
+  /// A state that is followed in float64.
+  struct Followed {
+    size_t layer;
+    int32_t slot;
+    Recurrence recurrence;
+    Semantics semantics;
+    bool chosen = false; ///< the semantics
+    std::vector<int32_t> ranks; ///< after its last compaction, [heads]
   };
 
-  float *randomArray(int64_t count, float mean, float deviation);
-  void makeInputs();
-  void fillStates(const RankProfile &profile);
-  void restoreRanks();
-  void setCounts(int32_t count);
-  ss_decode_args argsOf(size_t layer) const;
-  void enqueueStep();
-  void enqueueDecode();
-  /// Captures what `enqueue` queues.
-  sinkstate::runtime::cuda::CUgraphExec capture(void (DecodeBench::*enqueue)());
-  /// Milliseconds of `launches` replays, once.
-  double replay(sinkstate::runtime::cuda::CUgraphExec graph, int launches);
-  double bytesOfDecode(int32_t layer) const;
+  const std::vector<LayerManifest> &layers() const;
+  void makeShapes();
+  float *batchOf(const std::vector<float> &values, int32_t parts);
+  void makeInputs(DataKind kind);
+  void freeInputs();
+  ss_decode_args argsOf(size_t layer, int32_t set) const;
+  void enqueueStep(int32_t set);
+  void enqueueDecode(int32_t set);
+  void makeGraphs();
+  void freeGraphs();
 
+  void timePeriods(Measured &result);
+  void timeDecode(Measured &result);
+  void countRows(Measured &result, int64_t compactionsBefore);
+  void addSizes(Measured &result);
+
+  // Check.cpp
+  void check(Measured &result);
+  std::vector<Followed> followedStates() const;
+  TokenInputs tokenOf(const Followed &state, int32_t set) const;
+  void chooseSemantics(Followed &state, const TokenInputs &token,
+                       const std::vector<float> &y) const;
+  void follow(Followed &state, int32_t set, bool compacts, Measured &result);
+  void checkCompacted(Followed &state, const std::vector<float> &states,
+                      Measured &result);
+
+  CudaSession &session;
   BenchOptions options;
-  int32_t batch;
+  int32_t batch, period = 1;
   std::shared_ptr<const sinkstate::runtime::Package> package;
-  std::shared_ptr<const sinkstate::runtime::cuda::Driver> driver;
-  std::shared_ptr<const sinkstate::runtime::cuda::Context> context;
-  std::unique_ptr<sinkstate::runtime::cuda::CurrentContext> current;
   std::unique_ptr<Engine> engine;
-  sinkstate::runtime::cuda::CUstream stream = nullptr;
-  sinkstate::runtime::cuda::CUevent begin = nullptr, end = nullptr;
-  std::vector<LayerArrays> arrays;
-  std::vector<std::vector<int32_t>> ranks; ///< by layer
+  std::vector<Shape> shapes;
+  std::vector<size_t> shapeOf; ///< by layer
+  std::vector<float *> outputs; ///< by layer
+  std::unique_ptr<EngineStates> states;
+  std::vector<CudaSession::Graph> steps, decodes; ///< one per step of a period
   int32_t *slots = nullptr;
-  std::mt19937_64 random{1};
 };
 
 } // namespace ss_bench

@@ -4,9 +4,15 @@
 
 #include <algorithm>
 #include <charconv>
+#include <fstream>
+#include <iterator>
+#include <map>
 
 using namespace ss_bench;
 using sinkstate::Error;
+
+/// The rank of a part whose states are dense.
+constexpr int32_t kDense = -1;
 
 sinkstate::Result<RankProfile> RankProfile::parse(const std::string &text) {
   RankProfile profile;
@@ -16,7 +22,7 @@ sinkstate::Result<RankProfile> RankProfile::parse(const std::string &text) {
                      {0.33, 9, 16},
                      {0.32, 17, 32},
                      {0.11, 33, 48},
-                     {0.02, 0, 0}};
+                     {0.02, kDense, kDense}};
     return profile;
   }
   if (text == "qwen9b") {
@@ -24,7 +30,7 @@ sinkstate::Result<RankProfile> RankProfile::parse(const std::string &text) {
                      {0.20, 9, 16},
                      {0.30, 17, 32},
                      {0.25, 33, 56},
-                     {0.10, 0, 0}};
+                     {0.10, kDense, kDense}};
     return profile;
   }
   const std::string uniform = "uniform:";
@@ -37,8 +43,48 @@ sinkstate::Result<RankProfile> RankProfile::parse(const std::string &text) {
       return profile;
     }
   }
+  const std::string trace = "trace:";
+  if (text.rfind(trace, 0) == 0) {
+    auto traced = parseTrace(text.substr(trace.size()));
+    if (traced)
+      traced->text = text;
+    return traced;
+  }
   return Error{"rank profile '" + text +
-               "', expected nemo4b, qwen9b or uniform:R with R at least 1"};
+               "', expected nemo4b, qwen9b, uniform:R with R at least 1, or "
+               "trace:FILE"};
+}
+
+sinkstate::Result<RankProfile>
+RankProfile::parseTrace(const std::string &file) {
+  std::ifstream stream(file);
+  if (!stream)
+    return Error{file + ": cannot be read, expected a file of ranks"};
+  std::string content{std::istreambuf_iterator<char>(stream), {}};
+  std::replace(content.begin(), content.end(), ',', ' ');
+  std::map<int32_t, int64_t> times;
+  int64_t count = 0;
+  for (const char *at = content.data(), *end = at + content.size(); at != end;) {
+    if (std::string(" \t\r\n").find(*at) != std::string::npos) {
+      ++at;
+      continue;
+    }
+    int32_t rank = 0;
+    auto parsed = std::from_chars(at, end, rank);
+    if (parsed.ec != std::errc() || rank < -1)
+      return Error{file + ": rank " + std::to_string(count + 1) +
+                   " is no number of at least -1, expected whole numbers with "
+                   "spaces, commas or lines between them"};
+    ++times[rank], ++count;
+    at = parsed.ptr;
+  }
+  if (count == 0)
+    return Error{file + ": has no ranks, expected at least one"};
+  RankProfile profile;
+  for (const auto &[rank, occurrences] : times)
+    profile.parts.push_back({double(occurrences) / double(count),
+                             rank, rank});
+  return profile;
 }
 
 int32_t RankProfile::draw(std::mt19937_64 &random, int32_t most) const {
@@ -48,7 +94,7 @@ int32_t RankProfile::draw(std::mt19937_64 &random, int32_t most) const {
       place -= part.share;
       continue;
     }
-    if (part.high == 0)
+    if (part.high == kDense)
       return most;
     return std::min(most, std::uniform_int_distribution<int32_t>(
                               part.low, part.high)(random));

@@ -23,7 +23,9 @@ void sortRanks(std::vector<int32_t> &ranks, RankOrder order);
 /// A distribution of stored ranks over heads.
 class RankProfile {
 public:
-  /// "nemo4b", "qwen9b" or "uniform:R".
+  /// "nemo4b", "qwen9b", "uniform:R", or "trace:FILE", a file of the ranks of
+  /// a real run: whole numbers with spaces, commas or lines between them, -1 for
+  /// a dense state. All are drawn with the same probability.
   static sinkstate::Result<RankProfile> parse(const std::string &text);
 
   const std::string &name() const { return text; }
@@ -33,10 +35,12 @@ public:
 private:
   struct Part {
     double share;
-    int32_t low, high; ///< 0: dense
+    int32_t low, high; ///< -1: dense
   };
   std::string text;
   std::vector<Part> parts;
+
+  static sinkstate::Result<RankProfile> parseTrace(const std::string &file);
 };
 
 } // namespace ss_bench

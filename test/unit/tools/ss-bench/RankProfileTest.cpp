@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 
 using namespace ss_bench;
 
@@ -51,8 +52,44 @@ TEST(RankProfile, SaysWhatItExpects) {
     ASSERT_FALSE(profile) << text;
     EXPECT_EQ(profile.error(),
               "rank profile '" + std::string(text) +
-                  "', expected nemo4b, qwen9b or uniform:R with R at least 1");
+                  "', expected nemo4b, qwen9b, uniform:R with R at least 1, or "
+                  "trace:FILE");
   }
+}
+
+std::string fileWith(const std::string &content) {
+  const std::string file = testing::TempDir() + "ranks.txt";
+  std::ofstream(file) << content;
+  return file;
+}
+
+TEST(RankProfile, DrawsFromATrace) {
+  const std::string file = fileWith("4, 4\n4 -1\n");
+  auto profile = RankProfile::parse("trace:" + file);
+  ASSERT_TRUE(profile) << profile.error();
+  EXPECT_EQ(profile->name(), "trace:" + file);
+  std::mt19937_64 random(4);
+  int fours = 0;
+  for (int i = 0; i < 4000; ++i) {
+    const int32_t rank = profile->draw(random, 60);
+    ASSERT_TRUE(rank == 4 || rank == 60) << rank;
+    fours += rank == 4;
+  }
+  EXPECT_NEAR(fours, 3000, 120);
+}
+
+TEST(RankProfile, SaysWhatIsWrongInATrace) {
+  EXPECT_EQ(RankProfile::parse("trace:/no/file").error(),
+            "/no/file: cannot be read, expected a file of ranks");
+  for (const char *content : {"3 x", "3 -2"}) {
+    const std::string file = fileWith(content);
+    EXPECT_EQ(RankProfile::parse("trace:" + file).error(),
+              file + ": rank 2 is no number of at least -1, expected whole "
+                     "numbers with spaces, commas or lines between them");
+  }
+  const std::string file = fileWith(" ");
+  EXPECT_EQ(RankProfile::parse("trace:" + file).error(),
+            file + ": has no ranks, expected at least one");
 }
 
 TEST(RankOrder, SortsOrLeavesRanks) {

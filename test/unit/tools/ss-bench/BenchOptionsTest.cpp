@@ -1,0 +1,74 @@
+//===- BenchOptionsTest.cpp - The command line of ss-bench ----------------===//
+
+#include "BenchOptions.h"
+
+#include <gtest/gtest.h>
+
+using namespace ss_bench;
+
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+TEST(BenchOptions, HaveDefaults) {
+  auto options = parseOptions({"--package", "p"});
+  ASSERT_TRUE(options) << options.error();
+  EXPECT_EQ(options->package, "p");
+  EXPECT_EQ(options->batches, (std::vector<int32_t>{1, 8, 32, 128, 512}));
+  EXPECT_EQ(options->data, std::vector<DataKind>{DataKind::Synthetic});
+  EXPECT_EQ(options->staggered, (std::vector<bool>{true, false}));
+  EXPECT_EQ(options->steps, 1000);
+  EXPECT_FALSE(options->startOnly);
+}
+
+TEST(BenchOptions, TakeEveryOption) {
+  auto options = parseOptions(
+      {"decode", "--package", "p", "--dense-package", "d", "--batch", "2,64",
+       "--profile", "uniform:3", "--data", "random,synthetic", "--stagger",
+       "off", "--steps", "16", "--order", "ascending", "--baselines", "b",
+       "--json", "j", "--svg", "s", "--start", "on", "--copy-mib", "4",
+       "--device", "1"});
+  ASSERT_TRUE(options) << options.error();
+  EXPECT_EQ(options->densePackage, "d");
+  EXPECT_EQ(options->batches, (std::vector<int32_t>{2, 64}));
+  EXPECT_EQ(options->profile, "uniform:3");
+  EXPECT_EQ(options->data,
+            (std::vector<DataKind>{DataKind::Random, DataKind::Synthetic}));
+  EXPECT_EQ(options->staggered, std::vector<bool>{false});
+  EXPECT_EQ(options->steps, 16);
+  EXPECT_EQ(options->order, RankOrder::Ascending);
+  EXPECT_EQ(options->baselines + options->json + options->svg, "bjs");
+  EXPECT_TRUE(options->start);
+  EXPECT_EQ(options->copyMib, 4);
+  EXPECT_EQ(options->device, 1);
+}
+
+TEST(BenchOptions, OfAStartAreFew) {
+  auto options = parseOptions({"start", "--package", "p", "--device", "2"});
+  ASSERT_TRUE(options) << options.error();
+  EXPECT_TRUE(options->startOnly);
+  EXPECT_EQ(parseOptions({"start", "--package", "p", "--batch", "1"}).error(),
+            std::string("found '--batch 1'; ") + kUsage);
+}
+
+TEST(BenchOptions, SayWhatTheyExpect) {
+  const std::string usage = kUsage;
+  for (const Arguments &wrong :
+       {Arguments{"--batch", "0"}, {"--batch", "1,"}, {"--batch", "x"},
+        {"--steps", "0"}, {"--steps", "3x"}, {"--stagger", "maybe"},
+        {"--data", "zeros"}, {"--device", "-1"}, {"--unknown", "1"},
+        {"--start", ""}}) {
+    Arguments all = {"--package", "p"};
+    all.insert(all.end(), wrong.begin(), wrong.end());
+    auto options = parseOptions(all);
+    ASSERT_FALSE(options) << wrong[0] << wrong[1];
+    EXPECT_EQ(options.error(),
+              "found '" + wrong[0] + " " + wrong[1] + "'; " + usage);
+  }
+  EXPECT_EQ(parseOptions({}).error(), usage);
+  EXPECT_EQ(parseOptions({"encode"}).error(), "found 'encode'; " + usage);
+  EXPECT_EQ(parseOptions({"--package"}).error(),
+            "option --package has no value; " + usage);
+}
+
+} // namespace

@@ -1,0 +1,62 @@
+//===- BenchReportTest.cpp - Tables and JSON of a measurement -------------===//
+
+#include "BenchReport.h"
+#include "TestLayers.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+using namespace ss_bench;
+
+namespace {
+
+size_t columns(const std::string &line) {
+  return size_t(std::count(line.begin(), line.end(), '|'));
+}
+
+TEST(BenchReport, PrintsTimesAndRatios) {
+  const BenchResult result = someResult();
+  const Baselines baselines = *Baselines::parse(kBaselineLines, "times");
+  const std::string head = formatHead(result, baselines);
+  EXPECT_NE(head.find("copies move 4000 GB/s"), std::string::npos) << head;
+  EXPECT_NE(head.find("* fla_gdn 0.3\n"), std::string::npos) << head;
+  EXPECT_NE(head.find("* not run: flashinfer_gdn: not installed\n"),
+            std::string::npos)
+      << head;
+  const std::string rows = formatTimes(result, result.batches[1], baselines);
+  EXPECT_EQ(rows,
+            "| 8 | synthetic | on | 80.00 | 64.00 | 16.00 (20.0 %) | 0.0 / 0.0 "
+            "| 128.00 | 2.00 (50 %) | 240 | 1.100 | own dense 4.00x, fla_gdn "
+            "f32 3.00x |\n"
+            "| 8 | own dense | on | 320.00 | 64.00 | 256.00 (80.0 %) | 0.0 / "
+            "0.0 | 128.00 | 2.00 (50 %) | 240 | 1.100 | - |\n");
+  const std::string header = formatTimeHeader();
+  EXPECT_EQ(columns(header.substr(header.find("|---"))),
+            columns(rows.substr(0, rows.find('\n'))));
+}
+
+TEST(BenchReport, SaysWhatIsWrong) {
+  const std::string sizes = formatSizes(someResult());
+  EXPECT_NE(sizes.find("| 1.0e-06 | 0.0e+00 | 0.000 | yes |"),
+            std::string::npos)
+      << sizes;
+  EXPECT_NE(sizes.find("| 1.0e+00 | 0.0e+00 | 0.000 | **no** |"),
+            std::string::npos)
+      << sizes;
+}
+
+TEST(BenchReport, WritesJson) {
+  BenchResult result = someResult();
+  result.start = StartResult{3, 2, 1.5, 0.25};
+  const auto json = nlohmann::json::parse(
+      formatJson(result, *Baselines::parse(kBaselineLines, "times")));
+  EXPECT_EQ(json.at("measurements").size(), 2u);
+  EXPECT_EQ(json.at("measurements")[0].at("compaction_us"), 2);
+  EXPECT_EQ(json.at("measurements")[0].at("check").at("correct"), true);
+  EXPECT_EQ(json.at("measurements")[1].at("check").at("correct"), false);
+  EXPECT_EQ(json.at("own_dense")[1].at("step_us"), 320);
+  EXPECT_EQ(json.at("baselines")[0].at("kernel"), "fla_gdn");
+  EXPECT_EQ(json.at("start_seconds").at("cached"), 0.25);
+}
+
+} // namespace

@@ -1,0 +1,76 @@
+//===- RecurrenceTest.cpp - A state in float64, by its definition ---------===//
+
+#include "Recurrence.h"
+#include "TestLayers.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+using namespace ss_bench;
+
+namespace {
+
+/// One head of 1 x 2 with H = (1, 2).
+struct OneHead {
+  explicit OneHead(bool hasBeta) {
+    layer.heads = layer.keyHeads = 1, layer.dv = 1, layer.dk = 2;
+    layer.hasBeta = hasBeta;
+  }
+  sinkstate::runtime::LayerManifest layer = gdnLayer();
+  std::vector<float> q = {0, 1}, k = {1, 0}, v = {3}, gate = {0}, beta = {0},
+                     aLog = {0}, dtBias = {0};
+  TokenInputs token() const {
+    return {q.data(),    k.data(),    v.data(),     gate.data(),
+            beta.data(), aLog.data(), dtBias.data()};
+  }
+};
+
+TEST(Recurrence, CorrectsByWhatTheStateSays) {
+  OneHead head(true);
+  Recurrence recurrence(head.layer);
+  recurrence.set({1, 2});
+  std::vector<double> y;
+  recurrence.step(head.token(), {0.5, 1, false}, y);
+  // softplus(0) = ln 2: the decay is 1/2; beta = 1/2; u = (3 - 1/2) / 2.
+  EXPECT_NEAR(y[0], 0.5 * 1, 1e-12);
+  EXPECT_NEAR(recurrence.stateErrors({1.75f, 1.0f})[0], 0, 1e-7);
+  EXPECT_GT(recurrence.stateErrors({1.75f, 1.1f})[0], 0.04);
+}
+
+TEST(Recurrence, WritesByTheTimeStepWithoutBeta) {
+  OneHead head(false);
+  Recurrence recurrence(head.layer);
+  recurrence.set({1, 2});
+  std::vector<double> y;
+  recurrence.step(head.token(), {1, 1, false}, y);
+  EXPECT_NEAR(recurrence.stateErrors({float(0.5 + 3 * std::log(2)), 1})[0], 0,
+              1e-6);
+}
+
+TEST(Recurrence, DecaysChannelsOnTheirOwn) {
+  OneHead head(true);
+  head.layer.channelDecay = true;
+  head.gate = {0, 100}, head.dtBias = {0, 0};
+  Recurrence recurrence(head.layer);
+  recurrence.set({1, 2});
+  std::vector<double> y;
+  recurrence.step(head.token(), {1, 1, true}, y);
+  EXPECT_NEAR(y[0], 2 * std::exp(-5.0), 1e-9);
+}
+
+TEST(Recurrence, TakesNothingElseForItsOutput) {
+  OneHead head(true);
+  Recurrence recurrence(head.layer);
+  recurrence.set({1, 2});
+  std::vector<double> y;
+  recurrence.step(head.token(), {}, y);
+  std::vector<float> said = {float(y[0])};
+  EXPECT_LT(recurrence.outputError(said.data(), y, {}), 1e-6);
+  said[0] += 0.1f;
+  EXPECT_GT(recurrence.outputError(said.data(), y, {}), 0.04);
+  said[0] = NAN;
+  EXPECT_EQ(recurrence.outputError(said.data(), y, {}), HUGE_VAL);
+}
+
+} // namespace

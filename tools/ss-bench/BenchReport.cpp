@@ -1,0 +1,212 @@
+//===- BenchReport.cpp - Tables and JSON of a measurement -----------------===//
+
+#include "BenchReport.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+using namespace ss_bench;
+using nlohmann::ordered_json;
+
+namespace {
+
+__attribute__((format(printf, 2, 3))) void append(std::string &text,
+                                                  const char *format, ...) {
+  char line[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(line, sizeof line, format, arguments);
+  va_end(arguments);
+  text += line;
+}
+
+/// "mamba_ssm f32 3.12x, ..." or "-".
+std::string ratiosOf(const BenchResult &result, const BatchResult &batch,
+                     const Measured &m, const Baselines &baselines) {
+  std::string text;
+  auto add = [&](const std::string &name, double time) {
+    append(text, "%s%s %.2fx", text.empty() ? "" : ", ", name.c_str(),
+           time / m.step);
+  };
+  if (batch.dense)
+    add("own dense", batch.dense->step);
+  for (const Baseline *baseline : baselines.of(result.shape, batch.batch))
+    add(baseline->kernel + " " + baseline->state, baseline->microseconds);
+  return text.empty() ? "-" : text;
+}
+
+void appendTimes(std::string &text, const char *name,
+                 const BenchResult &result, const Measured &m,
+                 const std::string &ratios) {
+  const double share = result.copyBandwidth > 0
+                           ? m.decodeBytes / (m.decodeOnly * 1e-6) /
+                                 result.copyBandwidth
+                           : 0;
+  append(text,
+         "| %d | %s | %s | %.2f | %.2f | %.2f (%.1f %%) | %.1f / %.1f | %.2f | "
+         "%.2f (%.0f %%) | %.0f | %.3f | %s |\n",
+         m.batch, name, m.staggered ? "on" : "off", m.step, m.decodeOnly,
+         m.compaction(), 100 * m.compactionShare(), m.keptRows, m.blockRows,
+         m.decodeBytes / 1e6, m.decodeBytes / m.decodeOnly / 1e6, 100 * share,
+         m.stepMedian, m.stepMedian > 0 ? m.stepP99 / m.stepMedian : 0,
+         ratios.c_str());
+}
+
+void appendSizes(std::string &text, const char *name, const Measured &m) {
+  append(text,
+         "| %d | %s | %s | %.1f | %.1f | %.2f | %.3f | %.3f | %.3f | %.1e | "
+         "%.1e | %.3f | %s |\n",
+         m.batch, name, m.staggered ? "on" : "off", m.meanRank,
+         m.meanRankAfter, m.compactionsPerState, m.stateBytes / m.denseBytes,
+         m.allocatedBytes / m.denseBytes, m.decodeFlops / m.decodeBytes,
+         m.outputError, m.stateError, m.compactionError,
+         isCorrect(m) ? "yes" : "**no**");
+}
+
+ordered_json asJson(const Measured &m) {
+  return {{"batch", m.batch},
+          {"data", m.data},
+          {"staggered", m.staggered},
+          {"step_us", m.step},
+          {"decode_us", m.decodeOnly},
+          {"compaction_us", m.compaction()},
+          {"compaction_share", m.compactionShare()},
+          {"whole_step_p50_us", m.stepMedian},
+          {"whole_step_p99_us", m.stepP99},
+          {"timed_steps", m.timedSteps},
+          {"rank_before", m.meanRank},
+          {"rank_after", m.meanRankAfter},
+          {"kept_rows", m.keptRows},
+          {"block_rows", m.blockRows},
+          {"compactions_per_state", m.compactionsPerState},
+          {"decode_bytes", m.decodeBytes},
+          {"compaction_bytes", m.compactBytes},
+          {"decode_flops", m.decodeFlops},
+          {"state_bytes", m.stateBytes},
+          {"allocated_bytes", m.allocatedBytes},
+          {"dense_bytes", m.denseBytes},
+          {"check",
+           {{"output_error", m.outputError},
+            {"state_error", m.stateError},
+            {"compaction_error_of_allowed", m.compactionError},
+            {"states", m.checkedStates},
+            {"compactions", m.checkedCompactions},
+            {"correct", isCorrect(m)}}}};
+}
+
+ordered_json asJson(const Baseline &baseline) {
+  return {{"kernel", baseline.kernel},
+          {"version", baseline.version},
+          {"state", baseline.state},
+          {"batch", baseline.batch},
+          {"us", baseline.microseconds}};
+}
+
+} // namespace
+
+std::string ss_bench::formatHead(const BenchResult &result,
+                                 const Baselines &baselines) {
+  std::string text;
+  const ShapeName &shape = result.shape;
+  append(text,
+         "`%s`, %d layers (%s, %d heads, %d of keys, %d x %d), ranks `%s`, on "
+         "%s; copies move %.0f GB/s (read and written)\n",
+         result.package.c_str(), result.layers, shape.type.c_str(), shape.heads,
+         shape.keyHeads, shape.dv, shape.dk, result.profile.c_str(),
+         result.device.c_str(), result.copyBandwidth / 1e9);
+  if (!baselines.machine.empty())
+    append(text, "\nBaselines: %s; copies move %.0f GB/s there\n",
+           baselines.machine.c_str(), baselines.copyBandwidth / 1e9);
+  std::string named;
+  for (const Baseline *baseline : baselines.of(shape, 0)) {
+    const std::string name = baseline->kernel + " " + baseline->version;
+    if (named.find(name) == std::string::npos)
+      named += "* " + name + "\n";
+  }
+  for (const std::string &reason : baselines.missing)
+    named += "* not run: " + reason + "\n";
+  return named.empty() ? text : text + "\n" + named;
+}
+
+std::string ss_bench::formatTimeHeader() {
+  return "\n| batch | data | staggered | us per layer and step | decode alone "
+         "| compaction | rows kept / of a block | decode MB | decode TB/s (of "
+         "the copy's) | us of a whole step | P99 / P50 | times less than |\n"
+         "|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+}
+
+std::string ss_bench::formatTimes(const BenchResult &result,
+                                  const BatchResult &batch,
+                                  const Baselines &baselines) {
+  std::string text;
+  for (const Measured &m : batch.ours)
+    appendTimes(text, m.data.c_str(), result, m,
+                ratiosOf(result, batch, m, baselines));
+  if (batch.dense)
+    appendTimes(text, "own dense", result, *batch.dense, "-");
+  return text;
+}
+
+std::string ss_bench::formatSizes(const BenchResult &result) {
+  std::string text =
+      "\n| batch | data | staggered | mean rank | after a period | compactions "
+      "per state | states / dense f32 | allocated / dense f32 | flops a byte | "
+      "output error | state error | compaction error / allowed | correct |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+  for (const BatchResult &batch : result.batches) {
+    for (const Measured &m : batch.ours)
+      appendSizes(text, m.data.c_str(), m);
+    if (batch.dense)
+      appendSizes(text, "own dense", *batch.dense);
+  }
+  return text;
+}
+
+std::string ss_bench::formatStart(const BenchResult &result) {
+  std::string text;
+  if (const auto &start = result.start)
+    append(text,
+           "\n| package | layers | kernels compiled | cold s | cached s |\n"
+           "|---|---|---|---|---|\n| %s | %d | %d | %.3f | %.3f |\n",
+           result.package.c_str(), start->layers, start->kernels, start->cold,
+           start->cached);
+  return text;
+}
+
+std::string ss_bench::formatJson(const BenchResult &result,
+                                 const Baselines &baselines) {
+  ordered_json root;
+  root["package"] = result.package;
+  root["dense_package"] = result.densePackage;
+  root["profile"] = result.profile;
+  root["device"] = result.device;
+  root["layers"] = result.layers;
+  const ShapeName &shape = result.shape;
+  root["shape"] = {{"type", shape.type},
+                   {"heads", shape.heads},
+                   {"key_heads", shape.keyHeads},
+                   {"dv", shape.dv},
+                   {"dk", shape.dk}};
+  root["copy_bytes_per_second"] = result.copyBandwidth;
+  if (result.start)
+    root["start_seconds"] = {{"cold", result.start->cold},
+                             {"cached", result.start->cached},
+                             {"kernels", result.start->kernels}};
+  root["measurements"] = ordered_json::array();
+  root["own_dense"] = ordered_json::array();
+  for (const BatchResult &batch : result.batches) {
+    for (const Measured &m : batch.ours)
+      root["measurements"].push_back(asJson(m));
+    if (batch.dense)
+      root["own_dense"].push_back(asJson(*batch.dense));
+  }
+  root["baselines"] = ordered_json::array();
+  for (const Baseline *baseline : baselines.of(shape, 0))
+    root["baselines"].push_back(asJson(*baseline));
+  root["baselines_missing"] = baselines.missing;
+  root["baselines_machine"] = baselines.machine;
+  // Paths may hold any bytes: what is not UTF-8 is shown as U+FFFD.
+  return root.dump(2, ' ', false, ordered_json::error_handler_t::replace) +
+         "\n";
+}

@@ -1,0 +1,117 @@
+//===- Recurrence.cpp - A state in float64, by its definition -------------===//
+
+#include "Recurrence.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace ss_bench;
+
+namespace {
+
+constexpr double kGateBound = -5;
+
+double softplus(double x) { return x > 20 ? x : std::log1p(std::exp(x)); }
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+} // namespace
+
+std::vector<Semantics>
+Semantics::candidates(const sinkstate::runtime::LayerManifest &layer) {
+  std::vector<Semantics> all;
+  for (double queryScale : {1.0, 1 / std::sqrt(double(layer.dk))})
+    for (double betaScale : {1.0, 2.0})
+      for (bool bounded : {false, true})
+        if ((betaScale == 1 || layer.hasBeta) &&
+            (!bounded || layer.channelDecay))
+          all.push_back({queryScale, betaScale, bounded});
+  return all;
+}
+
+void Recurrence::set(const std::vector<float> &states) {
+  std::copy_n(states.begin(), h.size(), h.begin());
+}
+
+double Recurrence::logDecay(const TokenInputs &token,
+                            const Semantics &semantics, int64_t head,
+                            int64_t channel) const {
+  const int64_t at = layer.channelDecay ? head * layer.dk + channel : head;
+  const double x = double(token.gate[at]) + token.dtBias[at];
+  const double scale = std::exp(double(token.aLog[head]));
+  return semantics.boundedGate ? kGateBound * sigmoid(scale * x)
+                               : -scale * softplus(x);
+}
+
+double Recurrence::writeWeight(const TokenInputs &token,
+                               const Semantics &semantics,
+                               int64_t head) const {
+  if (layer.hasBeta)
+    return semantics.betaScale * sigmoid(token.beta[head]);
+  return softplus(double(token.gate[head]) + token.dtBias[head]);
+}
+
+void Recurrence::step(const TokenInputs &token, const Semantics &semantics,
+                      std::vector<double> &y) {
+  y.assign(size_t(layer.heads) * size_t(layer.dv), 0);
+  std::vector<double> decay(static_cast<size_t>(layer.dk));
+  const int64_t perGroup = layer.heads / layer.keyHeads;
+  for (int64_t head = 0; head < layer.heads; ++head) {
+    for (int64_t c = 0; c < layer.dk; ++c)
+      decay[size_t(c)] = std::exp(logDecay(token, semantics, head, c));
+    const float *k = token.k + head / perGroup * layer.dk;
+    const float *q = token.q + head / perGroup * layer.dk;
+    const double weight = writeWeight(token, semantics, head);
+    for (int64_t i = 0; i < layer.dv; ++i) {
+      double *row = &h[size_t(head * size() + i * layer.dk)];
+      double said = 0;
+      for (int64_t c = 0; c < layer.dk; ++c) {
+        row[c] *= decay[size_t(c)];
+        said += row[c] * k[c];
+      }
+      const double v = token.v[head * layer.dv + i];
+      const double u = weight * (layer.hasBeta ? v - said : v);
+      double sum = 0;
+      for (int64_t c = 0; c < layer.dk; ++c) {
+        row[c] += u * k[c];
+        sum += row[c] * q[c];
+      }
+      y[size_t(head * layer.dv + i)] = semantics.queryScale * sum;
+    }
+  }
+}
+
+double Recurrence::norm(int64_t head) const {
+  double squares = 0;
+  for (int64_t i = head * size(); i < (head + 1) * size(); ++i)
+    squares += h[size_t(i)] * h[size_t(i)];
+  return std::sqrt(squares);
+}
+
+double Recurrence::outputError(const float *y,
+                               const std::vector<double> &expected,
+                               const Semantics &semantics) const {
+  double worst = 0;
+  for (int64_t head = 0; head < layer.heads; ++head) {
+    double squares = 0;
+    for (int64_t i = head * layer.dv; i < (head + 1) * layer.dv; ++i)
+      squares += (y[i] - expected[size_t(i)]) * (y[i] - expected[size_t(i)]);
+    const double scale = std::max(norm(head) * semantics.queryScale, 1e-30);
+    const double error = std::sqrt(squares) / scale;
+    worst = std::isfinite(error) ? std::max(worst, error) : HUGE_VAL;
+  }
+  return worst;
+}
+
+std::vector<double>
+Recurrence::stateErrors(const std::vector<float> &states) const {
+  std::vector<double> errors;
+  for (int64_t head = 0; head < layer.heads; ++head) {
+    double squares = 0;
+    for (int64_t i = head * size(); i < (head + 1) * size(); ++i)
+      squares += (states[size_t(i)] - h[size_t(i)]) *
+                 (states[size_t(i)] - h[size_t(i)]);
+    const double error = std::sqrt(squares) / std::max(norm(head), 1e-30);
+    errors.push_back(std::isfinite(error) ? error : HUGE_VAL);
+  }
+  return errors;
+}
