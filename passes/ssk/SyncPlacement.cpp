@@ -37,6 +37,7 @@ public:
 
 private:
   State visit(Operation &op, State state);
+  State finishCopies(Operation &wait, State state);
   void access(Operation &op, State &state);
 };
 } // namespace
@@ -147,8 +148,19 @@ State SyncFinder::visit(Operation &op, State state) {
       before = entry;
     }
   }
+  if (isa<WaitCopiesOp>(op))
+    return finishCopies(op, state);
   if (isa<MemoryEffectOpInterface>(op))
     access(op, state);
+  return state;
+}
+
+/// A copy writes at any time until it is waited for, whatever syncs there are in
+/// between: only then can a sync show it to the other lanes.
+State SyncFinder::finishCopies(Operation &wait, State state) {
+  wait.getParentOfType<KernelOp>().walk([&](CopyOp copy) {
+    state[getRoot(copy.getTarget())].written = true;
+  });
   return state;
 }
 

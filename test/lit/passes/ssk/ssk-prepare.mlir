@@ -243,3 +243,27 @@ ssk.kernel @copies_and_pitch(%rows: !ssk.global<f32> {ssk.name = "rows"}, %y: !s
   ssk.write %x, %y[%c0] : !ssk.global<f32>
   ssk.return
 }
+
+// A sync before the wait does not show what is copied: another one follows it.
+// CHECK-LABEL: ssk.kernel @sync_while_copies_run
+ssk.kernel @sync_while_copies_run(%rows: !ssk.global<f32> {ssk.name = "rows"}, %y: !ssk.global<f32> {ssk.name = "y"}) {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1.0 : f32
+  %a = ssk.alloc : !ssk.shared<128xf32>
+  %b = ssk.alloc : !ssk.shared<128xf32>
+  // CHECK: ssk.copy
+  ssk.copy %rows[%c0] to %a : !ssk.global<f32>, !ssk.shared<128xf32>
+  // CHECK: ssk.fill
+  ssk.fill %b, %one : !ssk.shared<128xf32>
+  // CHECK-NEXT: ssk.sync
+  // CHECK-NEXT: ssk.read
+  %x = ssk.read %b[%c0] : !ssk.shared<128xf32>
+  // CHECK-NEXT: ssk.wait_copies
+  ssk.wait_copies
+  // CHECK-NEXT: ssk.sync
+  // CHECK-NEXT: ssk.read
+  %z = ssk.read %a[%c0] : !ssk.shared<128xf32>
+  %sum = arith.addf %x, %z : f32
+  ssk.write %sum, %y[%c0] : !ssk.global<f32>
+  ssk.return
+}
