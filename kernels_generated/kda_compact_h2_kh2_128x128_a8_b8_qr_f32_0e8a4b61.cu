@@ -186,6 +186,7 @@ kda_compact_h2_kh2_128x128_a8_b8_qr_f32_0e8a4b61(
     ss::wait_copies();
 
     // Gram matrix of the other side, A A^T, and the components' sizes S
+    __syncwarp();
     ss::matmul<false, true, 16, 16, 128>(scratch.r_second, scratch.left, scratch.left);
     for (int64_t i = 0; i < 16; ++i) {
       __syncwarp();

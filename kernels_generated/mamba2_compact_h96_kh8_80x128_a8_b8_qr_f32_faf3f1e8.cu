@@ -134,6 +134,7 @@ mamba2_compact_h96_kh8_80x128_a8_b8_qr_f32_faf3f1e8(
     ss::wait_copies();
 
     // Gram matrix of the other side, A A^T, and the components' sizes S
+    __syncwarp();
     ss::matmul<false, true, 16, 16, 80>(scratch.r_second, scratch.left, scratch.left);
     for (int64_t i = 0; i < 16; ++i) {
       __syncwarp();
