@@ -192,7 +192,7 @@ LogicalResult KernelLowering::lowerScalar(Operation &op) {
               "on scalars";
   Value result;
   if (failed(createElementwise(builder, op, operands, op.getResult(0).getType(),
-                               result)))
+                               convertsHalf(), result)))
     return failure();
   values.map(op.getResult(0), result);
   return success();

@@ -91,6 +91,9 @@ private:
   mlir::Value selectOrZeros(mlir::Value condition, mlir::Value pointer,
                             int64_t bytes);
 
+  /// F16C is older than AVX2, whose vectors have eight elements.
+  bool convertsHalf() const { return vectorWidth >= 8; }
+
   // Arithmetic on tiles (LowerCompute.cpp).
   void lowerSplat(ssk::SplatOp op);
   mlir::LogicalResult lowerMap(ssk::MapOp op);

@@ -84,7 +84,8 @@ LogicalResult KernelLowering::lowerMapBody(ssk::MapOp op, Type partType,
         operand = widen(operand);
     }
     Value value;
-    if (failed(createElementwise(builder, inner, operands, type, value)))
+    if (failed(createElementwise(builder, inner, operands, type, convertsHalf(),
+                                 value)))
       return failure();
     mapping.map(inner.getResult(0), value);
   }

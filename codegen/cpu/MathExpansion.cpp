@@ -50,6 +50,9 @@ public:
   Value andInt(Value a, Value b) {
     return arith::AndIOp::create(builder, loc, a, b);
   }
+  Value orInt(Value a, Value b) {
+    return arith::OrIOp::create(builder, loc, a, b);
+  }
   Value shiftLeft(Value a, int32_t bits) {
     return arith::ShLIOp::create(builder, loc, a, integer(bits));
   }
@@ -67,6 +70,9 @@ public:
   }
   Value compare(arith::CmpFPredicate predicate, Value a, Value b) {
     return arith::CmpFOp::create(builder, loc, predicate, a, b);
+  }
+  Value compareInt(arith::CmpIPredicate predicate, Value a, Value b) {
+    return arith::CmpIOp::create(builder, loc, predicate, a, b);
   }
   Value select(Value condition, Value a, Value b) {
     return arith::SelectOp::create(builder, loc, condition, a, b);
@@ -191,6 +197,79 @@ static Value createTruncToBF16(OpBuilder &builder, Location loc, Value x,
   return arith::BitcastOp::create(builder, loc, type, half);
 }
 
+/// f32 to f16, to nearest, ties to even, in integers. Processors before F16C
+/// would call a library.
+static Value createTruncToF16(OpBuilder &builder, Location loc, Value x,
+                              Type type) {
+  Expression e(builder, loc, x);
+  using P = arith::CmpIPredicate;
+  Value bits = e.toBits(x);
+  Value magnitude = e.andInt(bits, e.integer(0x7fffffff));
+  // Exponents differ by 112; a carry out of the mantissa is the next power.
+  Value odd = e.andInt(e.shiftRight(magnitude, 13), e.integer(1));
+  Value normal = e.shiftRight(
+      e.addInt(magnitude, e.addInt(odd, e.integer(0xfff))), 13);
+  normal = e.subInt(normal, e.integer(112 << 10));
+  Value infinite = e.integer(0x7c00);
+  normal = e.select(e.compareInt(P::sgt, normal, infinite), infinite, normal);
+  // Below 2^-14 f16 has steps of 2^-24, which are those of f32 above 1/2.
+  Value half = e.number(0.5f);
+  Value subnormal =
+      e.subInt(e.toBits(e.add(e.fromBits(magnitude), half)), e.toBits(half));
+  Value result = e.select(e.compareInt(P::slt, magnitude, e.integer(113 << 23)),
+                          subnormal, normal);
+  Value isNaN = e.compareInt(P::sgt, magnitude, e.integer(0x7f800000));
+  result = e.select(isNaN, e.integer(0x7e00), result);
+  Value sign = e.andInt(e.shiftRight(bits, 16), e.integer(0x8000));
+  Value narrow = arith::TruncIOp::create(
+      builder, loc, e.withElement(builder.getI16Type()), e.addInt(result, sign));
+  return arith::BitcastOp::create(builder, loc, type, narrow);
+}
+
+/// f16 to f32, which is exact, in integers.
+static Value createExtFromF16(OpBuilder &builder, Location loc, Value x,
+                              Type type) {
+  Type shortType = builder.getI16Type();
+  if (auto vector = dyn_cast<VectorType>(x.getType()))
+    shortType = VectorType::get(vector.getShape(), shortType);
+  Value half = arith::BitcastOp::create(builder, loc, shortType, x);
+  Type wideType = builder.getI32Type();
+  if (auto vector = dyn_cast<VectorType>(x.getType()))
+    wideType = VectorType::get(vector.getShape(), wideType);
+  Value bits = arith::ExtSIOp::create(builder, loc, wideType, half);
+  Value shape = arith::BitcastOp::create(builder, loc, type, bits);
+  Expression e(builder, loc, shape);
+  using P = arith::CmpIPredicate;
+  Value magnitude = e.andInt(bits, e.integer(0x7fff));
+  Value normal =
+      e.addInt(e.shiftLeft(magnitude, 13), e.integer(112 << 23));
+  Value special = e.addInt(normal, e.integer(112 << 23));
+  Value isNaN = e.compareInt(P::sgt, magnitude, e.integer(0x7c00));
+  special = e.select(isNaN, e.orInt(special, e.integer(0x400000)), special);
+  Value result = e.select(
+      e.compareInt(P::sge, magnitude, e.integer(0x7c00)), special, normal);
+  Value subnormal = e.toBits(e.mul(e.toFloat(magnitude), e.number(0x1p-24f)));
+  result = e.select(e.compareInt(P::slt, magnitude, e.integer(0x400)),
+                    subnormal, result);
+  Value sign = e.andInt(bits, e.integer(INT32_MIN));
+  return e.fromBits(e.orInt(result, sign));
+}
+
+/// A conversion between f32 and a 16-bit type that takes integers; null if it
+/// takes none.
+static Value expandConversion(OpBuilder &builder, Operation &op, Value x,
+                              Type type, bool convertsHalf) {
+  Type from = getElementTypeOrSelf(x), to = getElementTypeOrSelf(type);
+  Location loc = op.getLoc();
+  if (isa<arith::TruncFOp>(op) && from.isF32() && to.isBF16())
+    return createTruncToBF16(builder, loc, x, type);
+  if (isa<arith::TruncFOp>(op) && from.isF32() && to.isF16() && !convertsHalf)
+    return createTruncToF16(builder, loc, x, type);
+  if (isa<arith::ExtFOp>(op) && from.isF16() && to.isF32() && !convertsHalf)
+    return createExtFromF16(builder, loc, x, type);
+  return Value();
+}
+
 /// The operation itself, on other operands.
 static Value createSame(OpBuilder &builder, Operation &op, ValueRange operands,
                         Type type) {
@@ -237,12 +316,12 @@ static Value expandMath(OpBuilder &builder, Operation &op,
 LogicalResult sinkstate::cpu::createElementwise(OpBuilder &builder,
                                                 Operation &op,
                                                 ValueRange operands, Type type,
+                                                bool convertsHalf,
                                                 Value &result) {
-  if (isa<arith::TruncFOp>(op) && getElementTypeOrSelf(type).isBF16() &&
-      getElementTypeOrSelf(operands[0]).isF32()) {
-    result = createTruncToBF16(builder, op.getLoc(), operands[0], type);
+  if (!operands.empty())
+    result = expandConversion(builder, op, operands[0], type, convertsHalf);
+  if (result)
     return success();
-  }
   if (isInstruction(op)) {
     result = createSame(builder, op, operands, type);
     return success();

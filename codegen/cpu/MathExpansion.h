@@ -13,12 +13,14 @@ namespace sinkstate::cpu {
 ///
 /// exp, log and log1p of f32 become polynomials (errors below 4 units in the
 /// last place; NaN and infinities as the C library has them) and conversions
-/// to bf16 become integer arithmetic: no call of a C library remains. Fails
-/// with a diagnostic on operations that would need one.
+/// to bf16 become integer arithmetic, as do those from and to f16 unless the
+/// processor `convertsHalf`: no call of a C library remains. Fails with a
+/// diagnostic on operations that would need one.
 mlir::LogicalResult createElementwise(mlir::OpBuilder &builder,
                                       mlir::Operation &op,
                                       mlir::ValueRange operands,
-                                      mlir::Type type, mlir::Value &result);
+                                      mlir::Type type, bool convertsHalf,
+                                      mlir::Value &result);
 
 /// e^x of f32 scalars or vectors.
 mlir::Value createExp(mlir::OpBuilder &builder, mlir::Location loc,

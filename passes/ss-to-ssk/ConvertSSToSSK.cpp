@@ -41,9 +41,9 @@ FailureOr<Role> getRole(func::FuncOp function, const LayerShape &shape,
     return Role{denseForm ? lowerDenseDecode : lowerDecode,
                 KernelArguments::decode(shape, denseForm, context)};
   if (role == "compact" && !denseForm)
-    return Role{lowerCompact, KernelArguments::compact(context)};
+    return Role{lowerCompact, KernelArguments::compact(shape, context)};
   if (role == "densify" && !denseForm)
-    return Role{lowerDensify, KernelArguments::densify(context)};
+    return Role{lowerDensify, KernelArguments::densify(shape, context)};
   return function.emitError()
          << "role '" << role << "' of a " << (denseForm ? "dense" : "factored")
          << " layer has no kernel; expected decode"
@@ -114,10 +114,6 @@ struct ConvertSSToSSK final
     if (!type)
       return function.emitError("has a role but its first argument is not a "
                                 "state");
-    if (type.getStorage() != ss::Storage::f32)
-      return function.emitError("stores rows as ")
-             << ss::stringifyStorage(type.getStorage())
-             << ", but kernels are made for f32 rows only";
     LayerShape shape = LayerShape::of(type);
     FailureOr<Role> role = getRole(function, shape, type.isDense());
     if (failed(role))
@@ -141,7 +137,7 @@ struct ConvertSSToSSK final
     if (roleName.getValue() == "decode" && !type.isDense() &&
         programsPerBlock == 1)
       kernel.setMinBlocks(residentBlocks(shape));
-    if (roleName.getValue() == "densify")
+    if (roleName.getValue() == "densify" && !shape.isNarrow())
       allowOverlap(kernel); // a dense state is folded in place
     promiseAlignment(kernel, shape);
     Block *body = &kernel.getBody().front();

@@ -27,6 +27,7 @@ private:
   Value denseColumns(Value c);
   Value components(Value c);
   Value bufferedPairs(Value c, Value sum);
+  void storeColumns(Value sum, Value c);
   /// sum + coef u^T.
   Value addOuter(Value sum, Value coef, Value u) {
     Value next =
@@ -51,6 +52,9 @@ private:
   int64_t n;
   Type tile, part;
   Value logDecay; ///< scalar decays only
+  Value place;    ///< where the matrix goes in `out`
+  // Narrow storage only: whether it goes to `rows` instead, and where there.
+  Value isStored, storedPlace;
 };
 } // namespace
 
@@ -117,6 +121,11 @@ Value Densify::bufferedPairs(Value c, Value sum) {
 }
 
 void Densify::run(Value output) {
+  place = output;
+  if (t.shape.isNarrow()) {
+    isStored = k.name("is_stored", k.less(output, k.index(0)));
+    storedPlace = k.name("stored_at", k.sub(k.index(-1), output));
+  }
   if (!t.shape.channelDecay)
     logDecay = t.runningDecay();
   k.loop(k.index(0), k.index(t.shape.dk), n, [&](Value c) {
@@ -125,10 +134,21 @@ void Densify::run(Value output) {
         t.isDense, [&] { return Values{denseColumns(c)}; },
         [&] { return Values{components(c)}; })[0];
     sum = bufferedPairs(c, sum);
-    k.store(sum, t.arguments["out"],
-            k.add(output, k.mul(c, k.index(t.shape.dv))),
-            k.index(t.shape.dv));
+    storeColumns(sum, c);
   });
+}
+
+void Densify::storeColumns(Value sum, Value c) {
+  Value stride = k.index(t.shape.dv), offset = k.mul(c, stride);
+  auto store = [&](StringRef argument, Value at) {
+    k.store(sum, t.arguments[argument], k.add(at, offset), stride);
+  };
+  if (!isStored)
+    return store("out", place);
+  // `out` has f32; a dense state that stays in the pool is rounded like rows.
+  k.branch(
+      isStored, [&] { store("rows", storedPlace); },
+      [&] { store("out", place); });
 }
 
 LogicalResult lowerDensify(ss::FusedOp fused, const LayerShape &shape,

@@ -182,13 +182,36 @@ void KernelBuilder::write(Value x, Value ref, ValueRange at) {
   ssk::WriteOp::create(b, loc, x, ref, at);
 }
 
+/// The tile's shape and lanes with another element type.
+static ssk::TileType withElement(ssk::TileType tile, Type element) {
+  return ssk::TileType::get(tile.getContext(), tile.getShape(), element,
+                            tile.getLanes());
+}
+
 Value KernelBuilder::load(Type tile, Value ref, ValueRange at, Value stride,
                           Value limit) {
-  return ssk::LoadOp::create(b, loc, tile, ref, at, stride, limit);
+  Type element = ssk::getMemoryElementType(ref.getType());
+  auto type = cast<ssk::TileType>(tile);
+  if (element == type.getElementType())
+    return ssk::LoadOp::create(b, loc, tile, ref, at, stride, limit);
+  Value stored =
+      name("stored", ssk::LoadOp::create(b, loc, withElement(type, element),
+                                         ref, at, stride, limit));
+  return map(tile, stored, [&](ValueRange e) -> Value {
+    return arith::ExtFOp::create(b, loc, type.getElementType(), e[0]);
+  });
 }
 
 void KernelBuilder::store(Value tile, Value ref, ValueRange at, Value stride,
                           Value limit) {
+  Type element = ssk::getMemoryElementType(ref.getType());
+  auto type = cast<ssk::TileType>(tile.getType());
+  if (element != type.getElementType())
+    tile = name("rounded", map(withElement(type, element), tile,
+                               [&](ValueRange e) -> Value {
+                                 return arith::TruncFOp::create(b, loc, element,
+                                                                e[0]);
+                               }));
   ssk::StoreOp::create(b, loc, tile, ref, at, stride, limit);
 }
 
@@ -234,6 +257,16 @@ Value KernelBuilder::reduceAdd(Value tile, int64_t axis) {
 
 void KernelBuilder::copy(Value global, Value offset, Value scratch, Value row,
                          Value limit) {
+  auto target = cast<ssk::SharedType>(scratch.getType());
+  if (target.getElementType() !=
+      ssk::getMemoryElementType(global.getType())) {
+    Type whole = lanes(target.getShape().back(), target.getElementType());
+    SmallVector<Value> at;
+    if (row)
+      at.push_back(row);
+    at.push_back(index(0));
+    return store(load(whole, global, offset, Value(), limit), scratch, at);
+  }
   ssk::CopyOp::create(b, loc, global, offset, scratch, row, limit);
 }
 

@@ -84,12 +84,15 @@ public:
   // Memory.
   mlir::Value read(mlir::Value ref, mlir::ValueRange at);
   void write(mlir::Value x, mlir::Value ref, mlir::ValueRange at);
+  // Memory of 16-bit floats is read as f32 and written from it, to nearest, ties
+  // to even: a tile of f32 is converted on its way.
   mlir::Value load(mlir::Type tile, mlir::Value ref, mlir::ValueRange at,
                    mlir::Value stride = {}, mlir::Value limit = {});
   void store(mlir::Value tile, mlir::Value ref, mlir::ValueRange at,
              mlir::Value stride = {}, mlir::Value limit = {});
   /// Starts to copy a row of scratch (all of it, for a null row) from `offset` on;
-  /// elements from `limit` on become 0. waitCopies() ends all of them.
+  /// elements from `limit` on become 0. waitCopies() ends all of them. What has
+  /// to be converted is loaded and stored at once.
   void copy(mlir::Value global, mlir::Value offset, mlir::Value scratch,
             mlir::Value row, mlir::Value limit = {});
   void waitCopies();

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "LayerShape.h"
+#include "mlir/IR/BuiltinTypes.h"
 #include <algorithm>
 
 namespace sinkstate {
@@ -21,7 +22,20 @@ LayerShape LayerShape::of(ss::StateType type) {
   shape.channelDecay = info.channelDecay;
   shape.delta = info.theta != 0;
   shape.hasBeta = info.hasBeta;
+  shape.storage = type.getStorage();
   return shape;
+}
+
+mlir::Type LayerShape::storageType(mlir::MLIRContext *context) const {
+  switch (storage) {
+  case ss::Storage::f32:
+    return mlir::Float32Type::get(context);
+  case ss::Storage::f16:
+    return mlir::Float16Type::get(context);
+  case ss::Storage::bf16:
+    return mlir::BFloat16Type::get(context);
+  }
+  llvm_unreachable("every storage is handled");
 }
 
 int64_t largestDivisor(int64_t size, int64_t wanted) {

@@ -19,11 +19,15 @@ struct LayerShape {
   bool channelDecay; ///< one decay per key channel instead of per head
   bool delta;        ///< theta = 1: the delta rule's correction
   bool hasBeta;
+  ss::Storage storage; ///< element type of stored rows and of dense states
 
   static LayerShape of(ss::StateType type);
 
-  /// Floats of one component row [v | u].
+  /// Elements of one component row [v | u].
   int64_t rowLength() const { return dk + dv; }
+  /// Whether stored rows have fewer bits than what is computed with.
+  bool isNarrow() const { return storage != ss::Storage::f32; }
+  mlir::Type storageType(mlir::MLIRContext *context) const;
   /// Value heads that share one key head.
   int64_t group() const { return heads / keyHeads; }
   /// Components and pairs that take part in one compaction.

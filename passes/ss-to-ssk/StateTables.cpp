@@ -13,20 +13,22 @@ namespace sinkstate {
 namespace {
 /// Spells the argument types of a signature.
 struct ArgumentTypes {
-  explicit ArgumentTypes(MLIRContext *context)
+  ArgumentTypes(const LayerShape &shape, MLIRContext *context)
       : f32(Float32Type::get(context)), i32(IntegerType::get(context, 32)),
         i64(IntegerType::get(context, 64)),
         floats(ssk::GlobalType::get(context, f32)),
         ints(ssk::GlobalType::get(context, i32)),
-        longs(ssk::GlobalType::get(context, i64)) {}
+        longs(ssk::GlobalType::get(context, i64)),
+        stored(ssk::GlobalType::get(context, shape.storageType(context))) {}
   Type f32, i32, i64, floats, ints, longs;
+  Type stored; ///< rows and dense states
 };
 } // namespace
 
 SmallVector<KernelArguments::Argument>
-KernelArguments::tables(MLIRContext *context) {
-  ArgumentTypes t(context);
-  return {{"rows", t.floats},     {"weights", t.floats},
+KernelArguments::tables(const LayerShape &shape, MLIRContext *context) {
+  ArgumentTypes t(shape, context);
+  return {{"rows", t.stored},     {"weights", t.floats},
           {"row_base", t.longs},  {"rank", t.ints},
           {"status", t.ints},     {"count", t.ints},
           {"buffer_k", t.floats}, {"buffer_u", t.floats},
@@ -36,12 +38,12 @@ KernelArguments::tables(MLIRContext *context) {
 SmallVector<KernelArguments::Argument>
 KernelArguments::decode(const LayerShape &shape, bool denseForm,
                         MLIRContext *context) {
-  ArgumentTypes t(context);
+  ArgumentTypes t(shape, context);
   SmallVector<Argument> signature;
   if (denseForm)
-    signature.push_back({"dense", t.floats});
+    signature.push_back({"dense", t.stored});
   else
-    signature = tables(context);
+    signature = tables(shape, context);
   signature.push_back({"slots", t.ints});
   auto addInput = [&](StringRef name, StringRef stride) {
     signature.push_back({name, t.floats});
@@ -60,9 +62,9 @@ KernelArguments::decode(const LayerShape &shape, bool denseForm,
 }
 
 SmallVector<KernelArguments::Argument>
-KernelArguments::compact(MLIRContext *context) {
-  ArgumentTypes t(context);
-  SmallVector<Argument> signature = tables(context);
+KernelArguments::compact(const LayerShape &shape, MLIRContext *context) {
+  ArgumentTypes t(shape, context);
+  SmallVector<Argument> signature = tables(shape, context);
   signature.append({{"work", t.ints},
                     {"work_count", t.ints},
                     {"count_ahead", t.i32},
@@ -73,9 +75,9 @@ KernelArguments::compact(MLIRContext *context) {
 }
 
 SmallVector<KernelArguments::Argument>
-KernelArguments::densify(MLIRContext *context) {
-  ArgumentTypes t(context);
-  SmallVector<Argument> signature = tables(context);
+KernelArguments::densify(const LayerShape &shape, MLIRContext *context) {
+  ArgumentTypes t(shape, context);
+  SmallVector<Argument> signature = tables(shape, context);
   signature.append({{"work", t.ints},
                     {"work_count", t.ints},
                     {"count_ahead", t.i32},

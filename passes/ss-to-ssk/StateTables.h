@@ -26,12 +26,15 @@ public:
   };
 
   /// The tables every kernel on factored states takes.
-  static llvm::SmallVector<Argument> tables(mlir::MLIRContext *context);
+  static llvm::SmallVector<Argument> tables(const LayerShape &shape,
+                                            mlir::MLIRContext *context);
   static llvm::SmallVector<Argument> decode(const LayerShape &shape,
                                             bool denseForm,
                                             mlir::MLIRContext *context);
-  static llvm::SmallVector<Argument> compact(mlir::MLIRContext *context);
-  static llvm::SmallVector<Argument> densify(mlir::MLIRContext *context);
+  static llvm::SmallVector<Argument> compact(const LayerShape &shape,
+                                             mlir::MLIRContext *context);
+  static llvm::SmallVector<Argument> densify(const LayerShape &shape,
+                                             mlir::MLIRContext *context);
 
   KernelArguments(llvm::ArrayRef<Argument> signature,
                   mlir::ValueRange blockArguments);

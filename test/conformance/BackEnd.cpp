@@ -38,6 +38,12 @@ private:
 class ReferenceBackEnd : public BackEnd {
 public:
   std::string name() const override { return "reference"; }
+  std::map<std::string, std::string> unsupported() const override {
+    const std::string reason = "the reference kernels store f32 rows";
+    return {{"NarrowRows", reason},
+            {"NarrowFallback", reason},
+            {"NarrowDenseForm", reason}};
+  }
 
 private:
   std::unique_ptr<Model> open(const Graph &graph) override {

@@ -137,7 +137,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "kda_bounded_64x128", "kda_bounded_60x100", "gdn_a4_b4",
                     "mamba2_a16_b16", "kda_a4_b12", "gdn_a1_b2", "gdn_draft",
                     "gdn_relative", "mamba2_fixed", "kda_energy",
-                    "mamba2_budget", "hybrid"}),
+                    "mamba2_budget", "hybrid", "gdn_f16", "mamba2_bf16",
+                    "kda_f16"}),
     caseName);
 
 } // namespace

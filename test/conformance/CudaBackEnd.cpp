@@ -130,6 +130,9 @@ public:
             {"ConsolidatedRuns",
              "frozen parts are not consolidated on the CUDA device"},
             {"DenseFallback", "states do not go dense on the CUDA device"},
+            {"NarrowFallback", "states do not go dense on the CUDA device"},
+            {"NarrowRows.AreHandedOver",
+             "snapshots are not taken on the CUDA device"},
             {"Consolidation",
              "frozen parts are not consolidated on the CUDA device"}};
   }

@@ -74,6 +74,32 @@ Graph withCore(Graph graph, const char *core) {
   return graph;
 }
 
+/// Rows of 16 bits, by layer type; as dense layers too.
+void addNarrow(std::vector<Graph> &graphs) {
+  const LayerSpec gdn = gdnLayer(4, 2, 64, 128);
+  const LayerSpec mamba2 = mamba2Layer(4, 2, 80, 128);
+  const LayerSpec kda = kdaLayer(2, 2, 64, 128);
+  const LayerSpec oddKda = bounded(kdaLayer(4, 2, 60, 100));
+  const size_t before = graphs.size();
+  for (const char *storage : {"f16", "bf16"}) {
+    const std::string suffix = std::string("_") + storage;
+    graphs.push_back(makeGraph("gdn" + suffix, {gdn}));
+    graphs.push_back(makeGraph("mamba2" + suffix, {mamba2}));
+    graphs.push_back(makeGraph("kda" + suffix, {kda}));
+    graphs.push_back(makeGraph("hybrid" + suffix,
+                               {withSizes(gdnLayer(2, 1, 24, 40), 4, 4), oddKda,
+                                mamba2Layer(2, 1, 33, 24)}));
+    graphs.push_back(makeGraph("dense" + suffix, {denseForm(gdn), denseForm(mamba2),
+                                                  denseForm(oddKda)}));
+    for (size_t i = before; i < graphs.size(); ++i)
+      if (graphs[i].name.ends_with(suffix))
+        for (LayerSpec &layer : graphs[i].layers) {
+          layer.storage = storage;
+          layer.core = graphs[i].name == "hybrid_bf16" ? "svd" : "qr";
+        }
+  }
+}
+
 std::vector<Graph> makeGraphs() {
   const LayerSpec gdn = gdnLayer(4, 2, 64, 128);
   const LayerSpec mamba2 = mamba2Layer(8, 2, 80, 128);
@@ -130,6 +156,7 @@ std::vector<Graph> makeGraphs() {
   for (size_t i = 0, count = graphs.size(); i < count; ++i)
     if (graphs[i].name != "dense" && graphs[i].name != "worked_example")
       graphs.push_back(withCore(graphs[i], "qr"));
+  addNarrow(graphs);
   return graphs;
 }
 
@@ -186,7 +213,8 @@ std::string layerText(const LayerSpec &layer) {
                      "\n      policy #ss.policy" + policyText(layer) +
                      size("active", layer.active) +
                      size("buffer", layer.buffer) + " core " + layer.core +
-                     " storage f32 form " +
+                     " storage " + layer.storage +
+                     " form " +
                      (layer.denseForm ? "dense" : "factored");
   std::string attributes;
   if (layer.betaScale != 1)

@@ -29,6 +29,8 @@ const ValueOption valueOptions[] = {
      "what a compaction keeps (relative:0.03)"},
     {"core", &OptionTexts::core, "svd|qr",
      "how a compaction decomposes (by layer type)"},
+    {"storage", &OptionTexts::storage, "f32|f16|bf16",
+     "element type of stored rows (f32); the dense run keeps f32"},
     {"active", &OptionTexts::active, "A",
      "components that take part in a compaction (8)"},
     {"buffer", &OptionTexts::buffer, "K", "tokens between two compactions (8)"},

@@ -125,6 +125,19 @@ sinkstate::ImportOptions importOptions(const RunOptions &options,
   using sinkstate::ss::CoreKind;
   if (options.core != Core::Default)
     result.core = options.core == Core::Qr ? CoreKind::qr : CoreKind::svd;
+  // The dense run is what the compressed one is measured against.
+  if (form == StateForm::Factored)
+    switch (options.storage) {
+    case Storage::F32:
+      result.storage = sinkstate::ss::Storage::f32;
+      break;
+    case Storage::F16:
+      result.storage = sinkstate::ss::Storage::f16;
+      break;
+    case Storage::BF16:
+      result.storage = sinkstate::ss::Storage::bf16;
+      break;
+    }
   result.policyValue = options.policy.value;
   result.active = options.active;
   result.buffer = options.buffer;

@@ -147,12 +147,29 @@ void checkPackage(Checker &checker, const RunOptions &options) {
     bool given;
   } fixed[] = {{"policy", options.policyGiven},
                {"core", options.coreGiven},
+               {"storage", options.storageGiven},
                {"active", options.activeGiven},
                {"buffer", options.bufferGiven}};
   for (const auto &[option, given] : fixed)
     if (given)
       checker.fail(option, "a value",
                    "none with --package, whose kernels have their own");
+}
+
+void applyKernelChoices(Checker &checker, const OptionTexts &texts,
+                        RunOptions &options) {
+  if (texts.core == "svd")
+    options.core = Core::Svd;
+  else if (texts.core == "qr")
+    options.core = Core::Qr;
+  else if (!texts.core.empty())
+    checker.fail("core", "'" + texts.core + "'", "svd or qr");
+  if (texts.storage == "f16")
+    options.storage = Storage::F16;
+  else if (texts.storage == "bf16")
+    options.storage = Storage::BF16;
+  else if (!texts.storage.empty() && texts.storage != "f32")
+    checker.fail("storage", "'" + texts.storage + "'", "f32, f16 or bf16");
 }
 
 } // namespace
@@ -211,9 +228,11 @@ std::string ss_run::toString(const Policy &policy) {
 
 std::string ss_run::describeCompaction(const RunOptions &options) {
   const char *cores[] = {"", ", core svd", ", core qr"};
+  const char *storages[] = {"", ", storage f16", ", storage bf16"};
   return toString(options.policy) + cores[static_cast<int>(options.core)] +
          ", active " + std::to_string(options.active) + ", buffer " +
-         std::to_string(options.buffer);
+         std::to_string(options.buffer) +
+         storages[static_cast<int>(options.storage)];
 }
 
 Result<RunOptions> ss_run::checkOptions(const OptionTexts &texts,
@@ -235,6 +254,7 @@ Result<RunOptions> ss_run::checkOptions(const OptionTexts &texts,
   options.stats = texts.stats;
   options.policyGiven = !texts.policy.empty();
   options.coreGiven = !texts.core.empty();
+  options.storageGiven = !texts.storage.empty();
   options.activeGiven = !texts.active.empty();
   options.bufferGiven = !texts.buffer.empty();
 
@@ -274,12 +294,7 @@ Result<RunOptions> ss_run::checkOptions(const OptionTexts &texts,
                  "an integer from 0 to 18446744073709551615");
   applyDenseRun(checker, texts, compiler, options);
   applyPolicy(checker, texts, options);
-  if (texts.core == "svd")
-    options.core = Core::Svd;
-  else if (texts.core == "qr")
-    options.core = Core::Qr;
-  else if (!texts.core.empty())
-    checker.fail("core", "'" + texts.core + "'", "svd or qr");
+  applyKernelChoices(checker, texts, options);
   checkPackage(checker, options);
   if (checker.status)
     return std::move(*checker.status);

@@ -19,6 +19,9 @@ enum class PolicyKind { Relative, Fixed, Energy, Budget };
 /// How a compaction decomposes; Default: what the layer type prefers.
 enum class Core { Default, Svd, Qr };
 
+/// Element type of stored rows.
+enum class Storage { F32, F16, BF16 };
+
 /// How a compaction decides what to keep.
 struct Policy {
   PolicyKind kind = PolicyKind::Relative;
@@ -44,6 +47,7 @@ struct RunOptions {
   DenseRun dense = DenseRun::Compiled;
   int tokens = 1024;
   Core core = Core::Default;
+  Storage storage = Storage::F32; ///< of the compressed states
   int active = 8;
   int buffer = 8;
   int consolidateEvery = 4; ///< 0: off; by default what the device does
@@ -59,14 +63,15 @@ struct RunOptions {
   bool stats = false;
   int consolidation = -1; ///< an ss_consolidation; -1: what the device does
   /// Whether the user named the value: a package brings its own.
-  bool policyGiven = false, coreGiven = false, activeGiven = false,
-       bufferGiven = false;
+  bool policyGiven = false, coreGiven = false, storageGiven = false,
+       activeGiven = false, bufferGiven = false;
 };
 
 /// "relative:0.03"
 Result<Policy> parsePolicy(std::string_view text);
 std::string toString(const Policy &policy);
-/// "relative:0.03, core qr, active 8, buffer 8"; without the core's default.
+/// "relative:0.03, core qr, active 8, buffer 8, storage f16"; without the core's
+/// default and storage f32.
 std::string describeCompaction(const RunOptions &options);
 /// "cpu", "cuda:0"
 std::string deviceName(const RunOptions &options);
@@ -74,8 +79,9 @@ std::string deviceName(const RunOptions &options);
 /// Values as the command line has them; an empty text is an option not given.
 struct OptionTexts {
   std::string model, text, package, densePackage, json, svg;
-  std::string policy, core, dense, denseFallback, device, rowCapacity;
-  std::string tokens, active, buffer, consolidate, consolidation, batch, threads, generate,
+  std::string policy, core, storage, dense, denseFallback, device, rowCapacity;
+  std::string tokens, active, buffer, consolidate, consolidation, batch,
+      threads, generate,
       seed;
   bool timing = false;
   bool stats = false;

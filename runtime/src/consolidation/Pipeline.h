@@ -14,6 +14,7 @@
 #include "consolidation/Scheduler.h"
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -43,8 +44,9 @@ struct StateCopy {
   /// Of the part behind the active rows; none: no memory, or cancelled.
   SvdResult result{SvdStatus::notConverged, 0};
   bool done = false;   ///< the SVD ran
-  // Where the device finds the rows; unused by the stages.
-  const float *deviceRows = nullptr, *deviceWeights = nullptr;
+  // Where the device finds the rows, in its storage; unused by the stages.
+  const std::byte *deviceRows = nullptr;
+  const float *deviceWeights = nullptr;
 
   /// Rows and weights that replace those read: the active ones, then those of
   /// the SVD.

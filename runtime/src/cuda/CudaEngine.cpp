@@ -122,7 +122,7 @@ void CudaEngine::resetStates(int32_t slot, CUstream stream) {
     if (!manifest.layers[i].denseForm)
       continue;
     const int64_t bytes =
-        manifest.layers[i].heads * layout.layers[i].sizes.denseFloats * 4;
+        manifest.layers[i].heads * layout.layers[i].sizes.denseStateBytes();
     const CUdeviceptr begin =
         memory.address() + CUdeviceptr(layout.layers[i].dense + slot * bytes);
     SS_CUDA(context->driver(),

@@ -27,9 +27,12 @@ void CudaEngine::densify(int32_t index, int32_t slot, float *out) {
   CurrentContext current(*context);
   waitForAll();
   if (layer.denseForm) {
-    own->copyOut(out,
-                 memory.address() + CUdeviceptr(places.dense + slot * all * 4),
-                 size_t(all) * sizeof(float));
+    const int64_t bytes = layer.heads * places.sizes.denseStateBytes();
+    std::vector<std::byte> stored(static_cast<size_t>(bytes));
+    own->copyOut(stored.data(),
+                 memory.address() + CUdeviceptr(places.dense + slot * bytes),
+                 stored.size());
+    loadElements(places.sizes.storage, out, stored.data(), all);
     return;
   }
   std::vector<int32_t> work;

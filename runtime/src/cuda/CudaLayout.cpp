@@ -47,7 +47,7 @@ void CudaLayout::placeLayer(const LayerManifest &layer, LayerPlaces &places) {
   const LayerLayout &sizes = places.sizes;
   denseBytes += sizes.denseBytes();
   if (layer.denseForm) {
-    places.dense = take(sizes.denseFormFloats, sizeof(float));
+    places.dense = take(sizes.denseFormFloats, elementBytes(sizes.storage));
     return;
   }
   const int64_t slots = sizes.states / layer.heads;
@@ -55,7 +55,7 @@ void CudaLayout::placeLayer(const LayerManifest &layer, LayerPlaces &places) {
       std::min(sizes.maxRank,
                int32_t(places.capacity) - layer.buffer - layer.draft);
   places.rows =
-      take(sizes.states, places.capacity * sizes.rowFloats * 4);
+      take(sizes.states, places.capacity * sizes.rowBytes());
   places.weights = take(sizes.states, places.capacity * 4);
   places.rowBase = take(sizes.states, sizeof(int64_t));
   places.rowCapacity = take(sizes.states, sizeof(int32_t));

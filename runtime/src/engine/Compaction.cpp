@@ -14,7 +14,20 @@ namespace sinkstate::runtime {
 namespace {
 /// Folds of a dense state between two attempts to store it in factors again.
 constexpr uint32_t kFoldsPerAttempt = 16;
+
+/// `out` of a densify kernel whose matrices stay in the pool: the pool itself,
+/// or nothing where they have to be rounded and negative places say so.
+float *storedOut(LayerState &layer) {
+  return layer.layout().storage == Storage::F32
+             ? reinterpret_cast<float *>(layer.pool().rows())
+             : nullptr;
+}
 } // namespace
+
+int64_t storedPlace(const LayerLayout &layout, int64_t row) {
+  const int64_t element = row * layout.rowFloats;
+  return layout.storage == Storage::F32 ? element : -1 - element;
+}
 
 void Engine::bindState(LayerState &layer) {
   values.setPointer(Argument::Rows, layer.pool().rows());
@@ -90,7 +103,8 @@ void Engine::goDense(LayerState &layer, const States &work) {
       outBase.reserve(end - begin);
       while (begin + blocks.size() < end) {
         blocks.push_back(layer.pool().allocate(layout.denseRows));
-        outBase.push_back(layer.pool().base(blocks.back()) * layout.rowFloats);
+        outBase.push_back(
+            storedPlace(layout, layer.pool().base(blocks.back())));
       }
     } catch (const std::exception &) {
       // No memory for more dense blocks: the rest stays in factors, which is
@@ -98,7 +112,7 @@ void Engine::goDense(LayerState &layer, const States &work) {
     }
     std::span<const int32_t> part(work.data() + begin, blocks.size());
     if (!part.empty())
-      launchDensify(layer, part, layer.pool().rows(), outBase);
+      launchDensify(layer, part, storedOut(layer), outBase);
     device.wait();
     noteAllocation(layer);
     for (size_t i = 0; i < part.size(); ++i) {
@@ -119,7 +133,7 @@ void Engine::compact(LayerState &layer, const DueWork &due) {
     compactWithin(layer, due);
     if (!due.dense.empty()) {
       // In place: a dense state is written once in K tokens.
-      launchDensify(layer, due.dense, layer.pool().rows(), due.foldBase);
+      launchDensify(layer, due.dense, storedOut(layer), due.foldBase);
       counters.folds += int64_t(due.dense.size());
     }
     device.wait();

@@ -25,31 +25,55 @@ using consolidation::SvdResult;
 using consolidation::SvdStatus;
 using consolidation::Truncation;
 
-/// The rows of a state as consolidation sees them.
-struct StoredRows {
+/// The rows of a state as consolidation sees them: f32, in place where they are
+/// stored so.
+class StoredRows {
+public:
   StoredRows(LayerState &layer, int64_t state)
-      : rows(layer.rowsOf(state)), weights(layer.weightsOf(state)),
-        rank(layer.rank[state]), width(layer.layout().rowFloats) {}
+      : weights(layer.weightsOf(state)), rank(layer.rank[state]),
+        width(layer.layout().rowFloats), layer(layer), state(state) {
+    if (layer.layout().storage == Storage::F32) {
+      rows = reinterpret_cast<float *>(layer.rowsOf(state));
+      return;
+    }
+    wide.resize(size_t(rank * width));
+    layer.readRows(state, wide.data(), rank * width);
+    rows = wide.data();
+  }
 
   bool isFinite() const {
     return std::all_of(weights, weights + rank,
                        [](float w) { return std::isfinite(w); });
   }
 
-  /// Keeps the `count` rows of largest weight; needs no memory.
-  void dropSmallest(int32_t count) {
-    for (; rank > count; --rank) {
-      float *least = std::min_element(weights, weights + rank);
-      std::copy_n(rows + (rank - 1) * width, width,
-                  rows + (least - weights) * width);
-      *least = weights[rank - 1];
-    }
+  /// Rounds the first `count` rows to what is stored.
+  void writeBack(int32_t count) {
+    if (!wide.empty())
+      layer.writeRows(state, rows, count * width);
   }
 
   float *rows, *weights;
   int32_t rank;
   int64_t width;
+
+private:
+  LayerState &layer;
+  int64_t state;
+  std::vector<float> wide; ///< storages other than f32
 };
+
+/// Keeps the `count` rows of largest weight; needs no memory.
+void dropSmallest(LayerState &layer, int64_t state, int32_t count) {
+  float *weights = layer.weightsOf(state);
+  std::byte *rows = layer.rowsOf(state);
+  const int64_t width = layer.layout().rowBytes();
+  for (int32_t rank = layer.rank[state]; rank > count; --rank) {
+    float *least = std::min_element(weights, weights + rank);
+    std::copy_n(rows + (rank - 1) * width, width,
+                rows + (least - weights) * width);
+    *least = weights[rank - 1];
+  }
+}
 
 /// Consolidates one state; whatever goes wrong leaves its matrix as it was.
 void consolidateState(LayerState &layer, int64_t state) {
@@ -72,6 +96,8 @@ void consolidateState(LayerState &layer, int64_t state) {
   layer.status[state] |= statusBits(result.status);
   if (result.status == SvdStatus::ok)
     layer.rank[state] = active + result.rank;
+  // Their order has changed in any case.
+  stored.writeBack(layer.rank[state]);
 }
 
 /// Runs `body(i)` for i in [0, count) on the host's threads. An iteration that
@@ -120,7 +146,7 @@ void Engine::fitIntoBound(LayerState &layer, const States &work) {
     if (layer.rank[state] <= most)
       continue;
     // Only where the SVD failed: independent rows always fit.
-    StoredRows(layer, state).dropSmallest(most);
+    dropSmallest(layer, state, most);
     layer.rank[state] = most;
     layer.status[state] |= SS_STATUS_TIGHTENED;
   }
@@ -144,8 +170,10 @@ void Engine::returnToFactors(LayerState &layer, const States &work) {
     f.weights.resize(size_t(most));
     Truncation truncation;
     truncation.eps = layer.layout().dropBelow;
-    f.result = consolidation::factorize(layer.rowsOf(work[i]), manifest.dk,
-                                        manifest.dv, truncation, f.rows.data(),
+    std::vector<float> matrix(size_t(layer.layout().denseFloats));
+    layer.readRows(work[i], matrix.data(), int64_t(matrix.size()));
+    f.result = consolidation::factorize(matrix.data(), manifest.dk, manifest.dv,
+                                        truncation, f.rows.data(),
                                         f.weights.data());
   });
   for (size_t i = 0; i < work.size(); ++i) {
@@ -168,8 +196,7 @@ void Engine::returnToFactors(LayerState &layer, const States &work) {
     layer.replaceBlock(state, block);
     layer.rank[state] = rank;
     layer.compactions[size_t(state)] = 0;
-    device.copy(layer.rowsOf(state), f.rows.data(),
-                size_t(rank * width) * sizeof(float));
+    layer.writeRows(state, f.rows.data(), rank * width);
     device.copy(layer.weightsOf(state), f.weights.data(),
                 size_t(rank) * sizeof(float));
     ++counters.went_factored;

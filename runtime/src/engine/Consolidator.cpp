@@ -88,9 +88,13 @@ void Consolidator::download(HostJob &job) {
     ReadStage pending = ReadStage::pending;
     if (!copy.stage->compare_exchange_strong(pending, ReadStage::copying))
       continue;
-    std::copy_n(copy.deviceRows, copy.matrix.size(), copy.matrix.data());
+    const Storage storage =
+        layers[size_t(job.job.layer)].layout().storage;
+    loadElements(storage, copy.matrix.data(), copy.deviceRows,
+                 int64_t(copy.matrix.size()));
     if (!copy.dense) {
-      std::copy_n(copy.deviceRows, copy.rows.size(), copy.rows.data());
+      loadElements(storage, copy.rows.data(), copy.deviceRows,
+                   int64_t(copy.rows.size()));
       std::copy_n(copy.deviceWeights, copy.weights.size(),
                   copy.weights.data());
     }
@@ -222,8 +226,7 @@ void Consolidator::landFactors(LayerState &layer, StateCopy &copy) {
   const int64_t state = copy.state;
   const int32_t before = layer.rank[state];
   const int32_t after = copy.rankAfter();
-  const size_t width = size_t(layer.layout().rowFloats);
-  std::copy_n(copy.rows.data(), size_t(after) * width, layer.rowsOf(state));
+  layer.writeRows(state, copy.rows.data(), after * layer.layout().rowFloats);
   std::copy_n(copy.weights.data(), size_t(after), layer.weightsOf(state));
   layer.rank[state] = after;
   const LayerManifest &manifest = layer.manifest();
@@ -247,8 +250,7 @@ void Consolidator::landDense(LayerState &layer, StateCopy &copy) {
   }
   layer.replaceBlock(state, block);
   layer.rank[state] = rank;
-  std::copy_n(copy.rows.data(), rank * layer.layout().rowFloats,
-              layer.rowsOf(state));
+  layer.writeRows(state, copy.rows.data(), rank * layer.layout().rowFloats);
   std::copy_n(copy.weights.data(), rank, layer.weightsOf(state));
   ++counters.went_factored;
 }

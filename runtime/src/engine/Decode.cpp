@@ -58,7 +58,8 @@ void Engine::addDue(const LayerState &layer, int32_t slot, int32_t ahead,
   for (int64_t state = first; state < first + layer.heads(); ++state) {
     if (layer.isDense(state)) {
       due.dense.push_back(int32_t(state));
-      due.foldBase.push_back(layer.rowBase[state] * layer.layout().rowFloats);
+      due.foldBase.push_back(
+          storedPlace(layer.layout(), layer.rowBase[state]));
       continue;
     }
     due.factored.push_back(int32_t(state));

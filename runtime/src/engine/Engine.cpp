@@ -157,8 +157,8 @@ void Engine::densify(int32_t index, int32_t slot, float *out) {
   const int64_t first = layer.firstState(slot);
   if (sizes.denseForm) {
     device.wait();
-    device.copy(out, layer.dense.data() + first * floats,
-                size_t(layer.heads() * floats) * sizeof(float));
+    loadElements(layer.layout().storage, out, layer.denseOf(first),
+                 layer.heads() * floats);
     return;
   }
   States work;

@@ -23,6 +23,10 @@
 
 namespace sinkstate::runtime {
 
+/// `out_base` of a densify kernel for a matrix that begins at a row of the
+/// pool.
+int64_t storedPlace(const LayerLayout &layout, int64_t row);
+
 /// Bytes an engine on the CPU would need; nothing is allocated.
 void planMemory(const Package &package, const ss_engine_options &options,
                 ss_memory_plan &plan);
@@ -99,7 +103,7 @@ private:
     /// Factored, and without memory for more rows than they have.
     States limited;
     std::vector<int32_t> limitedStatus; ///< of those, before the compaction
-    std::vector<int64_t> foldBase; ///< of dense states, in floats
+    std::vector<int64_t> foldBase; ///< storedPlace() of dense states
   };
 
   const LayerState &checkedLayer(int32_t layer) const;

@@ -115,14 +115,13 @@ void Engine::adopt(LayerState &layer, const InitialState &initial) {
   layer.status[state] = status;
   layer.compactions[size_t(state)] = layer.folds[size_t(state)] = 0;
   if (goesDense) {
-    std::copy(initial.columns.begin(), initial.columns.end(),
-              layer.rowsOf(state));
+    layer.writeRows(state, initial.columns.data(), layout.denseFloats);
   } else if (found == SvdStatus::notFinite) {
-    std::fill_n(layer.rowsOf(state), layout.rowFloats, 1.0f);
+    const std::vector<float> ones(size_t(layout.rowFloats), 1.0f);
+    layer.writeRows(state, ones.data(), layout.rowFloats);
     *layer.weightsOf(state) = std::numeric_limits<float>::quiet_NaN();
   } else {
-    std::copy_n(initial.rows.begin(), rank * layout.rowFloats,
-                layer.rowsOf(state));
+    layer.writeRows(state, initial.rows.data(), rank * layout.rowFloats);
     std::copy_n(initial.weights.begin(), rank, layer.weightsOf(state));
   }
 }
@@ -141,16 +140,19 @@ void Engine::initialise(int32_t index, const DenseStates &states,
   const double eps = options.eps < 0 ? layer.layout().dropBelow : options.eps;
   std::vector<InitialState> all;
   std::vector<float> columns(size_t(layer.layout().denseFloats));
+  std::vector<float> rows(manifest.denseForm ? columns.size() : 0);
   for (size_t i = 0; i < states.slots.size(); ++i)
     for (int32_t head = 0; head < manifest.heads; ++head) {
       readDense(manifest, layout, dense, states.placeOf(i), head,
                 columns.data());
       const int64_t state = layer.firstState(states.slots[i]) + head;
       if (manifest.denseForm) { // [dv, dk]
-        float *to = layer.dense.data() + state * layer.layout().denseFloats;
         for (int64_t k = 0; k < manifest.dk; ++k)
           for (int64_t v = 0; v < manifest.dv; ++v)
-            to[v * manifest.dk + k] = columns[size_t(k * manifest.dv + v)];
+            rows[size_t(v * manifest.dk + k)] =
+                columns[size_t(k * manifest.dv + v)];
+        storeElements(layer.layout().storage, layer.denseOf(state), rows.data(),
+                      layer.layout().denseFloats);
       } else {
         all.push_back({int32_t(state), columns, {}, {}, {}});
       }

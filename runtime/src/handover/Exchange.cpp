@@ -13,6 +13,15 @@ void append(std::vector<float> &to, const float *from, int64_t floats) {
   to.insert(to.end(), from, from + floats);
 }
 
+/// The same for rows and dense states, which images have in f32: exact both
+/// ways.
+void appendStored(std::vector<float> &to, const LayerState &layer,
+                  const void *from, int64_t floats) {
+  const size_t before = to.size();
+  to.resize(before + size_t(floats));
+  loadElements(layer.layout().storage, to.data() + before, from, floats);
+}
+
 /// The pairs of one head or key head in a buffer: `width` floats each, at the
 /// beginning of their capacity.
 struct PairsOf {
@@ -36,7 +45,8 @@ void Engine::exportStates(LayerState &layer, int32_t slot, LayerImage &image) {
   const int64_t capacity = manifest.buffer + manifest.draft;
   for (int64_t state = first; state < first + layer.heads(); ++state) {
     const HeadImage &head = image.heads[size_t(state - first)];
-    append(image.rows, layer.rowsOf(state), head.storedFloats(image.shape));
+    appendStored(image.rows, layer, layer.rowsOf(state),
+                 head.storedFloats(image.shape));
     append(image.weights, layer.weightsOf(state), head.components());
     PairsOf{capacity, image.count, manifest.dv}.append(
         image.bufferU, layer.bufferU.data(), state);
@@ -61,8 +71,8 @@ SlotImage Engine::exportSlot(int32_t slot, bool contents) {
     const int64_t first = layer.firstState(slot);
     if (out.shape.denseForm) {
       if (contents)
-        append(out.dense, layer.dense.data() + first * out.shape.denseFloats(),
-               layer.heads() * out.shape.denseFloats());
+        appendStored(out.dense, layer, layer.denseOf(first),
+                     layer.heads() * out.shape.denseFloats());
       continue;
     }
     out.count = layer.count[slot];
@@ -90,7 +100,7 @@ void Engine::importStates(LayerState &layer, int32_t slot,
                       : std::min<int64_t>(head.rank + manifest.buffer,
                                           manifest.rank);
     layer.replaceBlock(state, layer.pool().allocate(block));
-    std::copy_n(rows, head.storedFloats(image.shape), layer.rowsOf(state));
+    layer.writeRows(state, rows, head.storedFloats(image.shape));
     std::copy_n(weights, head.components(), layer.weightsOf(state));
     rows += head.storedFloats(image.shape);
     weights += head.components();
@@ -125,8 +135,8 @@ void Engine::importSlot(int32_t slot, int64_t position,
       continue;
     }
     const int64_t first = layer.firstState(slot) + placed[i].firstHead;
-    std::copy(image.dense.begin(), image.dense.end(),
-              layer.dense.data() + first * image.shape.denseFloats());
+    storeElements(layer.layout().storage, layer.denseOf(first),
+                  image.dense.data(), int64_t(image.dense.size()));
   }
   slots[size_t(slot)].position = position;
 }

@@ -9,7 +9,7 @@ constexpr uint8_t kDecode = InFactoredDecode | InDenseDecode;
 
 // In the order of `Argument`.
 constexpr ArgumentInfo kArguments[] = {
-    {"rows", "f32*", kState},        {"weights", "f32*", kState},
+    {"rows", kStoredType, kState},   {"weights", "f32*", kState},
     {"row_base", "i64*", kState},    {"rank", "i32*", kState},
     {"status", "i32*", kState},      {"count", "i32*", kState},
     {"buffer_k", "f32*", kState},    {"buffer_u", "f32*", kState},
@@ -27,7 +27,7 @@ constexpr ArgumentInfo kArguments[] = {
     {"policy_value", "f32", InCompact},
     {"max_rank", "i32", InCompact},  {"row_capacity", "i32*", InCompact},
     {"out", "f32*", InDensify},      {"out_base", "i64*", InDensify},
-    {"dense", "f32*", InDenseDecode},
+    {"dense", kStoredType, InDenseDecode},
 };
 static_assert(std::size(kArguments) == size_t(Argument::Size));
 } // namespace

@@ -37,9 +37,11 @@ enum ArgumentPlace : uint8_t {
   InDenseDecode = 8
 };
 
+inline constexpr std::string_view kStoredType = "stored*";
+
 struct ArgumentInfo {
   std::string_view name;
-  std::string_view type;
+  std::string_view type; ///< kStoredType: a pointer to the layer's storage
   uint8_t places;
 };
 const ArgumentInfo &argumentInfo(Argument argument);

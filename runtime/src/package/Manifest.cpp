@@ -37,6 +37,26 @@ void checkFormat(const ManifestObject &top) {
          ss_version(), ")");
 }
 
+/// `f32*`, `f16*` and `bf16*` are the types of an argument that holds stored
+/// elements; all of a kernel's are the same.
+void checkType(const ManifestObject &argument, const ArgumentInfo &info,
+               KernelManifest &kernel) {
+  const std::string type = argument.string("type");
+  if (info.type != kStoredType) {
+    if (type != info.type)
+      malformed(argument.place(), " '", info.name, "' has type '", type,
+                "', expected '", info.type, "'");
+    return;
+  }
+  std::optional<Storage> storage;
+  if (!type.empty() && type.back() == '*')
+    storage = storageByName(std::string_view(type).substr(0, type.size() - 1));
+  if (!storage)
+    malformed(argument.place(), " '", info.name, "' has type '", type,
+              "', expected 'f32*', 'f16*' or 'bf16*'");
+  kernel.storage = *storage;
+}
+
 KernelManifest parseKernel(const Json &json, size_t position) {
   ManifestObject object(json, text("kernel ", position));
   KernelManifest kernel;
@@ -66,9 +86,7 @@ KernelManifest parseKernel(const Json &json, size_t position) {
       malformed(argument.place(), " is named '", name,
                 "', expected a name that this runtime binds (such as 'rows')");
     const ArgumentInfo &info = argumentInfo(*id);
-    if (std::string type = argument.string("type"); type != info.type)
-      malformed(argument.place(), " '", name, "' has type '", type,
-                "', expected '", info.type, "'");
+    checkType(argument, info, kernel);
     // Kernels take their arguments as not aliasing.
     if (std::find(kernel.arguments.begin(), kernel.arguments.end(), *id) !=
         kernel.arguments.end())
@@ -115,6 +133,11 @@ void checkBindings(const LayerManifest &layer, const KernelManifest &kernel) {
                 "', which the ", kernelRoleName(kernel.role), " kernel of the ",
                 layer.denseForm ? "dense" : "factored", " layer '", layer.name,
                 "' does not have");
+    if (info.type == kStoredType && kernel.storage != layer.storage)
+      malformed("kernel '", kernel.name, "' takes '", info.name, "' in ",
+                storageName(kernel.storage), ", expected ",
+                storageName(layer.storage), ", the storage of layer '",
+                layer.name, "'");
     bool beta = argument == Argument::Beta || argument == Argument::BetaStride;
     if (beta && !layer.hasBeta)
       malformed("kernel '", kernel.name, "' binds '", info.name,
@@ -150,11 +173,14 @@ void parseSizes(const ManifestObject &object, LayerManifest &layer) {
   layer.dk = object.integer("dk", 1, kMaxDimension);
   layer.channelDecay = object.boolean("channel_decay");
   layer.hasBeta = object.boolean("has_beta");
-  if (std::string storage = object.string("storage"); storage != "f32")
+  std::string name = object.string("storage");
+  std::optional<Storage> storage = storageByName(name);
+  if (!storage)
     fail(SS_VERSION_MISMATCH, "manifest.json: ", object.place(),
-         " stores its rows as '", storage,
-         "', expected 'f32', the only storage of this runtime: compile the "
-         "graph with storage f32");
+         " stores its rows as '", name,
+         "', expected 'f32', 'f16' or 'bf16', the storages of this runtime: "
+         "compile the graph with one of them");
+  layer.storage = *storage;
 }
 
 void parseFactoredForm(const ManifestObject &object, LayerManifest &layer) {
@@ -167,8 +193,9 @@ void parseFactoredForm(const ManifestObject &object, LayerManifest &layer) {
   if (layer.rank < layer.neededRank())
     malformed(object.place(), ": rank ", layer.rank,
               " rows per state, expected at least ", layer.neededRank());
-  int64_t rowBytes = int64_t(layer.dv + layer.dk) * 4;
-  double least = double(layer.buffer) * double(rowBytes) + double(rowBytes) + 4;
+  const int64_t width = int64_t(layer.dv) + layer.dk;
+  const double least = double(layer.buffer) * double(width * 4) +
+                       double(width * elementBytes(layer.storage)) + 4;
   if (layer.policy.kind == PolicyKind::Budget && layer.policy.value < least)
     malformed(object.place(), ": a budget of ", layer.policy.value,
               " bytes per state, expected at least ", least,

@@ -8,6 +8,7 @@
 #define SINKSTATE_PACKAGE_MANIFEST_H
 
 #include "package/KernelArguments.h"
+#include "package/Storage.h"
 
 #include <cstdint>
 #include <string>
@@ -34,6 +35,7 @@ struct LayerManifest {
   bool denseForm = false;
   int32_t active = 0, buffer = 0, draft = 0;
   bool channelDecay = false, hasBeta = false;
+  Storage storage = Storage::F32; ///< of rows and dense states
   Policy policy;
   int32_t phase = 0;
   int32_t rank = 0; ///< upper bound of stored rows per state
@@ -48,6 +50,7 @@ struct KernelManifest {
   KernelRole role = KernelRole::Decode;
   int32_t programsPerBlock = 1; ///< of a launch on a GPU
   bool loops = false; ///< on a GPU, a grid of any size runs all programs
+  Storage storage = Storage::F32; ///< of `rows` or `dense`
   std::vector<Argument> arguments;
 };
 

@@ -18,10 +18,11 @@ int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 LayerLayout::LayerLayout(const LayerManifest &layer, int32_t slots,
                          bool denseFallback)
-    : states(int64_t(slots) * layer.heads), rowFloats(layer.dk + layer.dv),
+    : states(int64_t(slots) * layer.heads), storage(layer.storage),
+      rowFloats(layer.dk + layer.dv),
       denseFloats(int64_t(layer.dk) * layer.dv),
       denseRows(divideUp(denseFloats, rowFloats)),
-      breakEvenRank(divideUp(denseFloats, rowFloats + 1)),
+      breakEvenRank(divideUp(denseStateBytes(), rowBytes() + 4)),
       fixedRank(layer.policy.kind == PolicyKind::Fixed), slots(slots),
       rankBound(layer.rank), buffer(layer.buffer),
       denseForm(layer.denseForm) {
@@ -60,7 +61,7 @@ void LayerLayout::setPolicy(const LayerManifest &layer) {
     break;
   case PolicyKind::Budget: {
     double rows = (value - double(buffer * rowFloats * 4)) /
-                  double(rowFloats * 4 + 4);
+                  double(rowBytes() + 4);
     maxRank = int32_t(std::min(rows, double(layer.rank)));
     break;
   }
@@ -89,11 +90,11 @@ void LayerLayout::setClasses(const LayerManifest &layer) {
 }
 
 int64_t LayerLayout::liveBytes(int64_t rank) const {
-  int64_t dense = denseFloats * 4;
+  int64_t dense = denseStateBytes();
   if (denseForm || rank < 0)
     return dense;
   int64_t bufferBytes = buffer * rowFloats * 4;
-  int64_t factored = rank * rowFloats * 4 + rank * 4 +
+  int64_t factored = rank * rowBytes() + rank * 4 +
                      (fixedRank ? bufferBytes / 2 : bufferBytes);
   return std::min(factored, dense);
 }
@@ -108,8 +109,9 @@ size_t LayerLayout::partBytes(int64_t count, size_t elementBytes) {
 int64_t LayerLayout::fixedBytes(const Device &device) const {
   size_t bytes = 0;
   for (int64_t floats :
-       {bufferKFloats, bufferUFloats, bufferGFloats, denseFormFloats})
+       {bufferKFloats, bufferUFloats, bufferGFloats})
     bytes += partBytes(floats, sizeof(float));
+  bytes += partBytes(denseFormFloats, size_t(elementBytes(storage)));
   if (!denseForm) {
     bytes += partBytes(states, sizeof(int64_t));     // row_base
     // rank, status, row_capacity
@@ -123,7 +125,7 @@ int64_t LayerLayout::worstCaseBytes(const Device &device) const {
   if (denseForm)
     return fixedBytes(device);
   return fixedBytes(device) + RowPool::worstCaseBytes(device, states, classes,
-                                                      rowFloats, mostRows);
+                                                      rowBytes(), mostRows);
 }
 
 int64_t LayerLayout::expectedBytes(const Device &device) const {
@@ -131,7 +133,7 @@ int64_t LayerLayout::expectedBytes(const Device &device) const {
     return fixedBytes(device);
   int64_t rows = std::min(rankBound / 2, mostRows);
   auto sizeClass = std::lower_bound(classes.begin(), classes.end(), rows);
-  return fixedBytes(device) + states * *sizeClass * (rowFloats + 1) * 4;
+  return fixedBytes(device) + states * *sizeClass * (rowBytes() + 4);
 }
 
 } // namespace sinkstate::runtime

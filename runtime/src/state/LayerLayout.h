@@ -19,7 +19,8 @@ struct LayerLayout {
   LayerLayout(const LayerManifest &layer, int32_t slots, bool denseFallback);
 
   int64_t states;    ///< slots * heads
-  int64_t rowFloats; ///< dk + dv
+  Storage storage;   ///< of rows and dense states
+  int64_t rowFloats; ///< elements of a row: dk + dv
   int64_t denseFloats;
   int64_t denseRows; ///< rows that a dense state takes in the pool
   /// Smallest rank whose factors are no smaller than the dense state.
@@ -39,6 +40,12 @@ struct LayerLayout {
   // Floats of the buffers and of a dense-form layer's states, of all slots.
   int64_t bufferKFloats, bufferUFloats, bufferGFloats, denseFormFloats;
 
+  int64_t rowBytes() const { return rowFloats * elementBytes(storage); }
+  /// Bytes of a dense state as it is stored.
+  int64_t denseStateBytes() const {
+    return denseFloats * elementBytes(storage);
+  }
+
   /// Bytes of one state by the formula of docs/state-math.md section 7.
   int64_t liveBytes(int64_t rank) const;
 
@@ -48,6 +55,7 @@ struct LayerLayout {
   int64_t fixedBytes(const Device &device) const;
   int64_t worstCaseBytes(const Device &device) const;
   int64_t expectedBytes(const Device &device) const;
+  /// Bytes of all states as dense ones in f32, to compare with.
   int64_t denseBytes() const { return states * denseFloats * 4; }
 
 private:

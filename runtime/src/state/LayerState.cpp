@@ -22,7 +22,8 @@ LayerState::LayerState(Device &device, const LayerManifest &manifest,
     budget->held += fixedBytes;
   std::byte *next = tables.begin();
   if (manifest.denseForm) {
-    dense = DeviceArray<float>(next, sizes.denseFormFloats);
+    dense = DeviceArray<std::byte>(
+        next, sizes.denseFormFloats * elementBytes(sizes.storage));
     return;
   }
   rowBase = DeviceArray<int64_t>(next, sizes.states);
@@ -35,7 +36,7 @@ LayerState::LayerState(Device &device, const LayerManifest &manifest,
   bufferU = DeviceArray<float>(next, sizes.bufferUFloats);
   bufferG = DeviceArray<float>(next, sizes.bufferGFloats);
   rowPool = std::make_unique<RowPool>(device, sizes.states, sizes.classes,
-                                      sizes.rowFloats, budget);
+                                      sizes.rowBytes(), budget);
   blocks.resize(size_t(sizes.states));
   compactions.resize(size_t(sizes.states));
   folds.resize(size_t(sizes.states));
@@ -47,8 +48,7 @@ void LayerState::reset(int32_t slot) {
   decodedTokens[size_t(slot)] = 0;
   const int64_t first = firstState(slot);
   if (layer->denseForm) {
-    device->zero(dense.data() + first * sizes.denseFloats,
-                 size_t(heads() * sizes.denseFloats) * sizeof(float));
+    device->zero(denseOf(first), size_t(heads() * sizes.denseStateBytes()));
     return;
   }
   count[slot] = 0;
@@ -125,10 +125,10 @@ void LayerState::moveRows(int64_t state, int64_t rows) {
   RowBlock block = rowPool->allocate(rows);
   const int64_t base = rowPool->base(block);
   const int64_t weights = std::max(0, rank[state]);
-  const int64_t floats =
-      isDense(state) ? sizes.denseFloats : weights * sizes.rowFloats;
-  device->copy(rowPool->rows() + base * sizes.rowFloats, rowsOf(state),
-               size_t(floats) * sizeof(float));
+  const int64_t bytes = isDense(state) ? sizes.denseStateBytes()
+                                       : weights * sizes.rowBytes();
+  device->copy(rowPool->rows() + base * sizes.rowBytes(), rowsOf(state),
+               size_t(bytes));
   device->copy(rowPool->weights() + base, weightsOf(state),
                size_t(weights) * sizeof(float));
   replaceBlock(state, block);

@@ -77,8 +77,15 @@ public:
   RowPool &pool() { return *rowPool; }
   /// Null: no limit.
   MemoryBudget *memoryBudget() const { return budget; }
-  float *rowsOf(int64_t state) const {
-    return rowPool->rows() + rowBase[state] * sizes.rowFloats;
+  std::byte *rowsOf(int64_t state) const {
+    return rowPool->rows() + rowBase[state] * sizes.rowBytes();
+  }
+  /// Elements of a state's rows, or of its matrix, as f32 and from there.
+  void readRows(int64_t state, float *to, int64_t floats) const {
+    loadElements(sizes.storage, to, rowsOf(state), floats);
+  }
+  void writeRows(int64_t state, const float *from, int64_t floats) const {
+    storeElements(sizes.storage, rowsOf(state), from, floats);
   }
   float *weightsOf(int64_t state) const {
     return rowPool->weights() + rowBase[state];
@@ -92,8 +99,8 @@ public:
   /// Of those, what tables, buffers and the rows of these states take up.
   int64_t tableBytes() const { return fixedBytes; }
   int64_t rowBytes(int64_t state) const {
-    return isDense(state) ? sizes.denseFloats * 4
-                          : rank[state] * (sizes.rowFloats + 1) * 4;
+    return isDense(state) ? sizes.denseStateBytes()
+                          : rank[state] * (sizes.rowBytes() + 4);
   }
 
   // Kernel arguments. Null in layers of dense form.
@@ -103,7 +110,10 @@ public:
   DeviceArray<int32_t> rowCapacity;
   DeviceArray<float> bufferK, bufferU, bufferG;
   /// Layers of dense form only: [slots, heads, dv, dk].
-  DeviceArray<float> dense;
+  DeviceArray<std::byte> dense;
+  std::byte *denseOf(int64_t state) const {
+    return dense.data() + state * sizes.denseStateBytes();
+  }
 
   // Host only.
   std::vector<uint32_t> compactions; ///< per state, since the slot was fresh

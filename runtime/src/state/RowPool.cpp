@@ -11,13 +11,14 @@ namespace sinkstate::runtime {
 namespace {
 
 /// Rows between the beginnings of classes are a multiple of this, so that both
-/// rows (multiples of 4 bytes) and weights (4 bytes) begin at a page.
-int64_t rowAlignment(const Device &device) {
-  return int64_t(device.pageBytes() / sizeof(float));
+/// rows (multiples of 4 bytes, or of 2) and weights (4 bytes) begin at a page.
+int64_t rowAlignment(const Device &device, int64_t rowBytes) {
+  return int64_t(device.pageBytes()) / (rowBytes % 4 == 0 ? 4 : 2);
 }
 
-int64_t alignedRows(const Device &device, int64_t states, int64_t capacity) {
-  int64_t unit = rowAlignment(device);
+int64_t alignedRows(const Device &device, int64_t states, int64_t capacity,
+                    int64_t rowBytes) {
+  int64_t unit = rowAlignment(device, rowBytes);
   size_t rows = checkedProduct(size_t(states), size_t(capacity));
   return int64_t(checkedProduct((rows + size_t(unit) - 1) / size_t(unit),
                                 size_t(unit)));
@@ -33,23 +34,23 @@ int64_t keptLimit(int64_t inUse) {
 } // namespace
 
 RowPool::RowPool(Device &device, int64_t maxStates,
-                 std::vector<int64_t> capacities, int64_t rowFloats,
+                 std::vector<int64_t> capacities, int64_t rowBytes,
                  MemoryBudget *budget)
-    : states(maxStates + kMoving), rowFloats(rowFloats) {
+    : states(maxStates + kMoving), rowBytes(rowBytes) {
   int64_t total = 0;
   for (int64_t capacity : capacities)
-    if (__builtin_add_overflow(total, alignedRows(device, states, capacity),
+    if (__builtin_add_overflow(total, alignedRows(device, states, capacity, rowBytes),
                                &total))
       checkedProduct(SIZE_MAX, size_t(capacity));
-  size_t rowBytes = size_t(rowFloats) * sizeof(float);
-  rowRange = Reservation(device, checkedProduct(size_t(total), rowBytes));
+  rowRange =
+      Reservation(device, checkedProduct(size_t(total), size_t(rowBytes)));
   weightRange =
       Reservation(device, checkedProduct(size_t(total), sizeof(float)));
   int64_t first = 0;
   for (int64_t capacity : capacities) {
-    int64_t rowCount = alignedRows(device, states, capacity);
-    PagedRange rowPages(device, rowRange.begin() + size_t(first) * rowBytes,
-                        size_t(rowCount) * rowBytes, budget);
+    int64_t rowCount = alignedRows(device, states, capacity, rowBytes);
+    PagedRange rowPages(device, rowRange.begin() + size_t(first * rowBytes),
+                        size_t(rowCount * rowBytes), budget);
     PagedRange weightPages(device,
                            weightRange.begin() + size_t(first) * sizeof(float),
                            size_t(rowCount) * sizeof(float), budget);
@@ -71,20 +72,20 @@ int32_t RowPool::classFor(int64_t rows) const {
 
 void RowPool::retain(SizeClass &sizeClass, int32_t index) {
   size_t weightBytes = size_t(sizeClass.capacity) * sizeof(float);
-  size_t rowBytes = weightBytes * size_t(rowFloats);
-  sizeClass.rows.retain(size_t(index) * rowBytes, rowBytes);
+  size_t blockBytes = size_t(sizeClass.capacity * rowBytes);
+  sizeClass.rows.retain(size_t(index) * blockBytes, blockBytes);
   try {
     sizeClass.weights.retain(size_t(index) * weightBytes, weightBytes);
   } catch (...) {
-    sizeClass.rows.release(size_t(index) * rowBytes, rowBytes);
+    sizeClass.rows.release(size_t(index) * blockBytes, blockBytes);
     throw;
   }
 }
 
 void RowPool::release(SizeClass &sizeClass, int32_t index) noexcept {
   size_t weightBytes = size_t(sizeClass.capacity) * sizeof(float);
-  size_t rowBytes = weightBytes * size_t(rowFloats);
-  sizeClass.rows.release(size_t(index) * rowBytes, rowBytes);
+  size_t blockBytes = size_t(sizeClass.capacity * rowBytes);
+  sizeClass.rows.release(size_t(index) * blockBytes, blockBytes);
   sizeClass.weights.release(size_t(index) * weightBytes, weightBytes);
 }
 
@@ -152,9 +153,8 @@ int64_t RowPool::heldBytes() const {
 
 int64_t RowPool::worstCaseBytes(const Device &device, int64_t states,
                                 const std::vector<int64_t> &classes,
-                                int64_t rowFloats, int64_t rows) {
+                                int64_t rowBytes, int64_t rows) {
   const size_t page = device.pageBytes();
-  const size_t rowBytes = size_t(rowFloats) * sizeof(float);
   // Pages that a block of `bytes` touches, wherever in its class it lies.
   auto touched = [&](size_t bytes) {
     size_t whole = bytes / page;
@@ -166,14 +166,14 @@ int64_t RowPool::worstCaseBytes(const Device &device, int64_t states,
   size_t keptRows = 0, keptWeights = 0, allWeights = 0;
   for (int64_t capacity : classes) {
     size_t weightBytes = size_t(capacity) * sizeof(float);
-    keptRows += touched(size_t(capacity) * rowBytes);
+    keptRows += touched(size_t(capacity * rowBytes));
     keptWeights += touched(weightBytes);
     allWeights += checkedProduct(
-        size_t(alignedRows(device, states + kMoving, capacity)),
+        size_t(alignedRows(device, states + kMoving, capacity, rowBytes)),
         sizeof(float));
     if (capacity > largestCapacity)
       continue;
-    largestRows = std::max(largestRows, touched(size_t(capacity) * rowBytes));
+    largestRows = std::max(largestRows, touched(size_t(capacity * rowBytes)));
     largestWeights = std::max(largestWeights, touched(weightBytes));
   }
   size_t blocks =

@@ -30,12 +30,13 @@ public:
   /// other.
   static constexpr int64_t kMoving = 64;
 
-  /// `classes`: capacities in rows, ascending. `states`: the most blocks that
+  /// `rowBytes`: of one row, a multiple of 2. `classes`: capacities in rows,
+  /// ascending. `states`: the most blocks that
   /// are in use at the same time, apart from kMoving on their way.
   RowPool(Device &device, int64_t states, std::vector<int64_t> classes,
-          int64_t rowFloats, MemoryBudget *budget = nullptr);
+          int64_t rowBytes, MemoryBudget *budget = nullptr);
 
-  float *rows() const { return reinterpret_cast<float *>(rowRange.begin()); }
+  std::byte *rows() const { return rowRange.begin(); }
   float *weights() const {
     return reinterpret_cast<float *>(weightRange.begin());
   }
@@ -67,7 +68,7 @@ public:
   /// `rows` rows.
   static int64_t worstCaseBytes(const Device &device, int64_t states,
                                 const std::vector<int64_t> &classes,
-                                int64_t rowFloats, int64_t rows);
+                                int64_t rowBytes, int64_t rows);
 
 private:
   struct SizeClass {
@@ -86,7 +87,7 @@ private:
   void release(SizeClass &sizeClass, int32_t index) noexcept;
   void keepAtMost(SizeClass &sizeClass, int64_t blocks) noexcept;
 
-  int64_t states, rowFloats;
+  int64_t states, rowBytes;
   Reservation rowRange, weightRange;
   std::vector<SizeClass> classes;
 };

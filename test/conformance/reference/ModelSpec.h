@@ -26,6 +26,7 @@ struct LayerSpec {
   std::string policyKind = "relative";
   double policyValue = 0;
   std::string core = "svd"; ///< or "qr"
+  std::string storage = "f32"; ///< or "f16", "bf16"; reference kernels have f32
   int32_t phase = 0;
   GateKind gate = GateKind::Softplus;
   double gateBound = -5;

@@ -52,7 +52,7 @@ TEST(PagedRange, ReleasedPagesComeBackWithoutTheirBytes) {
 
 TEST(RowPool, BlocksOfAllClassesAreDisjoint) {
   CpuDevice device(1);
-  RowPool pool(device, 40, {8, 16, 50}, 52);
+  RowPool pool(device, 40, {8, 16, 50}, 208);
   std::set<int64_t> rows;
   int64_t total = 0;
   for (int i = 0; i < 40; ++i)
@@ -64,7 +64,7 @@ TEST(RowPool, BlocksOfAllClassesAreDisjoint) {
       EXPECT_EQ(pool.capacity(block), size <= 8 ? 8 : size <= 16 ? 16 : 50);
       for (int64_t r = 0; r < pool.capacity(block); ++r, ++total) {
         rows.insert(pool.base(block) + r);
-        pool.rows()[(pool.base(block) + r) * 52] = 1; // it is usable
+        pool.rows()[(pool.base(block) + r) * 208] = std::byte(1); // usable
         pool.weights()[pool.base(block) + r] = 1;
       }
     }
@@ -73,7 +73,7 @@ TEST(RowPool, BlocksOfAllClassesAreDisjoint) {
 
 TEST(RowPool, KeepsFewFreeBlocksWhileAClassIsUsedAndGivesTheRestBack) {
   CpuDevice device(1);
-  RowPool pool(device, 64, {16}, 256); // a block is four pages
+  RowPool pool(device, 64, {16}, 1024); // a block is four pages
   std::vector<RowBlock> blocks;
   for (int i = 0; i < 64; ++i)
     blocks.push_back(pool.allocate(16));

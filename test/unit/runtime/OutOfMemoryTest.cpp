@@ -48,7 +48,7 @@ private:
 
 TEST(OutOfMemory, APoolThatCannotGrowIsUnchanged) {
   PoorDevice device;
-  runtime::RowPool pool(device, 1000, {16}, 256);
+  runtime::RowPool pool(device, 1000, {16}, 1024);
   const runtime::RowBlock first = pool.allocate(16);
   const int64_t held = pool.heldBytes();
   device.refusing = true;

@@ -29,13 +29,6 @@ func.func @dense(%state: !ss.state<gdn, heads = 2, key_heads = 2, dv = 128, dk =
 
 // -----
 
-// expected-error @below {{stores rows as f16, but kernels are made for f32 rows only}}
-func.func @storage(%state: !ss.state<gdn, heads = 2, key_heads = 2, dv = 128, dk = 128, form = factored, active = 8, buffer = 8, rank = 96, storage = f16>) attributes {ss.role = "densify"} {
-  return
-}
-
-// -----
-
 func.func @no_decay(%state: !ss.state<gdn, heads = 2, key_heads = 2, dv = 128, dk = 128, form = factored, active = 8, buffer = 8, rank = 96, storage = f32>, %q: tensor<2x128xf32>) -> tensor<2x128xf32> attributes {ss.role = "decode"} {
   // expected-error @below {{has no ss.decay; every decode step decays}}
   %r = ss.fused "decode"(%state, %q) : (!ss.state<gdn, heads = 2, key_heads = 2, dv = 128, dk = 128, form = factored, active = 8, buffer = 8, rank = 96, storage = f32>, tensor<2x128xf32>) -> (tensor<2x128xf32>) {

@@ -82,6 +82,25 @@ ss.model @model {
       "builtin.module(ss-pipeline)"));
 }
 
+/// The same with rows of 16 bits.
+TEST_P(PrintedKernels, OfNarrowRows) {
+  compileAll(PreparedModule(
+      R"mlir(
+ss.model @model {
+  ss.layer @gdn type gdn index 0 heads 2 key_heads 1 dv 128 dk 128
+      gate #ss.gate<softplus> norm #ss.norm<add, 1.0e-6> query_scale 0.08838834764831845
+      policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage f16 form factored {beta_scale = 1.0 : f64, draft = 0 : i64}
+  ss.layer @mamba type mamba2 index 1 heads 4 key_heads 2 dv 80 dk 128
+      gate #ss.gate<softplus> norm #ss.norm<none> query_scale 1.0
+      policy #ss.policy<energy, 9.99e-1> active 8 buffer 8 storage bf16 form factored {beta_scale = 1.0 : f64, draft = 0 : i64}
+  ss.layer @kda type kda index 2 heads 2 key_heads 2 dv 128 dk 128
+      gate #ss.gate<bounded_channel, -5.0> norm #ss.norm<max, 1.0e-12> query_scale 0.08838834764831845
+      policy #ss.policy<fixed, 16> active 16 buffer 16 storage f16 form factored {beta_scale = 1.0 : f64, draft = 0 : i64}
+}
+)mlir",
+      "builtin.module(ss-pipeline)"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Architectures, PrintedKernels,
                          testing::Values("sm_80", "sm_90a", "sm_100", "sm_120"),
                          [](const auto &info) { return std::string(info.param); });

@@ -93,6 +93,14 @@ TEST(Options, DescribeTheCompaction) {
             "budget:1234567, core qr, active 8, buffer 16");
   EXPECT_EQ(errorWith(&OptionTexts::core, "lu"),
             "--core: found 'lu', expected svd or qr");
+  texts.storage = "bf16";
+  options = checkOptions(texts);
+  ASSERT_TRUE(options) << options.error();
+  EXPECT_EQ(options->storage, Storage::BF16);
+  EXPECT_EQ(describeCompaction(*options),
+            "budget:1234567, core qr, active 8, buffer 16, storage bf16");
+  EXPECT_EQ(errorWith(&OptionTexts::storage, "f64"),
+            "--storage: found 'f64', expected f32, f16 or bf16");
 }
 
 TEST(Options, ResolveDefaultsByDevice) {

@@ -1,0 +1,205 @@
+//===- StorageTest.cpp - Rows and dense states of 16 bits -----------------===//
+//
+// What is read from memory is exact in f32; only writes round. Chains between
+// compactions are therefore as exact as with f32 rows, and each compaction adds
+// what the format's rounding is worth.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ConformanceTest.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+using namespace sinkstate;
+using namespace sinkstate::conformance;
+
+namespace {
+
+/// Half a unit in the last place, relative.
+double roundingOf(const LayerSpec &layer) {
+  return layer.storage == "f16" ? 0x1p-11 : 0x1p-8;
+}
+
+const std::vector<std::string> kGraphs = {
+    "gdn_f16",  "gdn_bf16", "mamba2_f16", "mamba2_bf16",
+    "kda_f16",  "kda_bf16", "hybrid_f16", "hybrid_bf16"};
+
+class NarrowRows : public ConformanceTest {
+protected:
+  /// Decodes and measures every layer right after each compaction, the exact
+  /// state having been the engine's own right before it.
+  template <typename Check>
+  static void overCompactions(Running &run, DrivenRequest &request, int steps,
+                              const Check &check) {
+    for (int step = 0; step < steps; ++step) {
+      std::vector<size_t> compacted;
+      for (size_t layer = 0; layer < run.layers.size(); ++layer)
+        if (run.compactsNext(request, layer)) {
+          compacted.push_back(layer);
+          run.driver.rebase(request, layer);
+        }
+      ASSERT_LE(run.driver.step({&request}).worstError, 1e-5)
+          << "token " << step;
+      for (size_t layer : compacted) {
+        check(layer, run.driver.stateError(request, layer));
+        run.driver.rebase(request, layer);
+      }
+    }
+  }
+};
+
+// Both sides of up to 16 new components are rounded; those of a layer with
+// channel decay all are.
+TEST_P(NarrowRows, AreRoundedAtCompactionsAndNowhereElse) {
+  Running run(GetParam(), plainOptions(1));
+  RequestStyle style;
+  style.rank = 6;
+  DrivenRequest request = run.request(11, style);
+  std::vector<double> worst(run.layers.size());
+  overCompactions(run, request, 42, [&](size_t layer, double error) {
+    worst[layer] = std::max(worst[layer], error);
+  });
+  for (size_t layer = 0; layer < run.layers.size(); ++layer) {
+    const double rounding = roundingOf(run.layers[layer]);
+    EXPECT_LE(worst[layer], 4 * rounding) << "layer " << layer;
+    // Rows of more bits would be better than this.
+    EXPECT_GE(worst[layer], rounding / 16) << "layer " << layer;
+  }
+}
+
+TEST_P(NarrowRows, HoldStatesOfAnyScale) {
+  for (float scale : {1e-20f, 1e20f}) {
+    SCOPED_TRACE(scale);
+    Running run(GetParam(), plainOptions(1));
+    RequestStyle style;
+    style.rank = 6;
+    style.adjust = [scale](int64_t, TokenValues &token) {
+      for (float &x : token.v)
+        x *= scale;
+    };
+    DrivenRequest request = run.request(12, style);
+    overCompactions(run, request, 26, [&](size_t layer, double error) {
+      EXPECT_LE(error, 4 * roundingOf(run.layers[layer])) << "layer " << layer;
+    });
+  }
+}
+
+TEST_P(NarrowRows, KeepConsolidatedRunsClose) {
+  ss_engine_options options = plainOptions(1);
+  options.consolidate_every = 3;
+  Running run(GetParam(), options);
+  DrivenRequest request = run.request(13);
+  for (int step = 0; step < 150; ++step)
+    run.driver.step({&request});
+  for (size_t layer = 0; layer < run.layers.size(); ++layer) {
+    EXPECT_LE(run.driver.stateError(request, layer),
+              12 * roundingOf(run.layers[layer]))
+        << "layer " << layer;
+    for (int32_t status : run.engine.status(int32_t(layer), request.slot))
+      EXPECT_EQ(status & ~SS_STATUS_TIGHTENED, 0) << "layer " << layer;
+  }
+}
+
+TEST_P(NarrowRows, BecomeNaNWithTheirInputs) {
+  RequestStyle style;
+  style.adjust = [](int64_t position, TokenValues &token) {
+    if (position == 3)
+      token.v[0] = std::numeric_limits<float>::quiet_NaN();
+  };
+  Running run(GetParam(), plainOptions(1), /*withOracle=*/false);
+  DrivenRequest request = run.request(14, style);
+  for (int step = 0; step < 30; ++step)
+    run.driver.step({&request});
+  for (size_t layer = 0; layer < run.layers.size(); ++layer) {
+    EXPECT_TRUE(std::isnan(run.engine.densify(int32_t(layer), request.slot)[0]));
+    EXPECT_NE(run.engine.status(int32_t(layer), request.slot)[0] &
+                  SS_STATUS_NOT_FINITE,
+              0);
+  }
+}
+
+// `live_bytes` is the formula: elements of 2 bytes, buffer and weights of 4.
+TEST_P(NarrowRows, AreCountedInTheirBytes) {
+  Running run(GetParam(), plainOptions(1));
+  DrivenRequest request = run.request(15);
+  for (int step = 0; step < 20; ++step)
+    run.driver.step({&request});
+  int64_t expected = 0;
+  for (size_t layer = 0; layer < run.layers.size(); ++layer) {
+    const LayerSpec &spec = run.layers[layer];
+    const int64_t width = spec.dk + spec.dv;
+    for (int32_t rank : run.engine.ranks(int32_t(layer), request.slot))
+      expected += std::min<int64_t>(rank * (2 * width + 4) +
+                                        spec.buffer * width * 4,
+                                    int64_t(2) * spec.dk * spec.dv);
+  }
+  EXPECT_EQ(run.engine.statistics().live_bytes, expected);
+}
+
+// A snapshot has every bit: what follows is the same.
+TEST_P(NarrowRows, AreHandedOver) {
+  ss_engine_options options = optionsFor(2);
+  Running run(GetParam(), options, /*withOracle=*/false);
+  DrivenRequest first = run.request(16);
+  for (int step = 0; step < 45; ++step)
+    run.driver.step({&first});
+  const std::vector<std::byte> snapshot = run.engine.snapshot(first.slot);
+  DrivenRequest second = run.request(16);
+  run.engine.restore(second.slot, snapshot);
+  second.position = first.position;
+  EXPECT_EQ(run.engine.snapshot(second.slot), snapshot);
+  for (int step = 0; step < 20; ++step) {
+    const StepResult y = run.driver.step({&first, &second});
+    ASSERT_EQ(rowOf(y, 0, run.layers), rowOf(y, 1, run.layers))
+        << "token " << step;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Conformance, NarrowRows, onEveryBackEnd(kGraphs),
+                         caseName);
+
+class NarrowFallback : public ConformanceTest {};
+
+// States of full rank go dense in the layer's storage; each fold rounds.
+TEST_P(NarrowFallback, KeepsRunsClose) {
+  Running run(GetParam());
+  RequestStyle style;
+  style.gateMean = -4; // little decay; mamba2 writes with it too
+  DrivenRequest request = run.request(7, style);
+  for (int step = 0; step < 150; ++step)
+    ASSERT_LE(run.driver.step({&request}).worstError,
+              16 * roundingOf(run.layers[0]))
+        << step;
+  EXPECT_GT(run.engine.statistics().went_dense, 0);
+  EXPECT_GT(run.engine.statistics().folds, 0);
+  for (size_t layer = 0; layer < run.layers.size(); ++layer)
+    EXPECT_GE(run.driver.stateError(request, layer),
+              roundingOf(run.layers[layer]) / 16);
+}
+
+INSTANTIATE_TEST_SUITE_P(Conformance, NarrowFallback, onEveryBackEnd(kGraphs),
+                         caseName);
+
+class NarrowDenseForm : public ConformanceTest {};
+
+// Rounded at every token.
+TEST_P(NarrowDenseForm, FollowsTheRecurrence) {
+  Running run(GetParam());
+  DrivenRequest request = run.request(4);
+  for (int step = 0; step < 100; ++step)
+    ASSERT_LE(run.driver.step({&request}).worstError,
+              12 * roundingOf(run.layers[0]))
+        << step;
+  for (size_t layer = 0; layer < run.layers.size(); ++layer) {
+    const double rounding = roundingOf(run.layers[layer]);
+    EXPECT_LE(run.driver.stateError(request, layer), 12 * rounding) << layer;
+    EXPECT_GE(run.driver.stateError(request, layer), rounding / 16) << layer;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Conformance, NarrowDenseForm,
+                         onEveryBackEnd({"dense_f16", "dense_bf16"}), caseName);
+
+} // namespace

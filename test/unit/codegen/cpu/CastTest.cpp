@@ -1,0 +1,67 @@
+//===- CastTest.cpp - casts from and to 16-bit floats, every value --------===//
+#include "../FloatFormat.h"
+#include "CpuTest.h"
+
+#include <cstring>
+
+using namespace sinkstate::test;
+
+namespace {
+
+class CastTest : public CpuTest {
+protected:
+  void checkWidening(const Kernels &kernels, const FloatFormat &format) {
+    std::vector<uint16_t> all(65536);
+    for (size_t i = 0; i < all.size(); ++i)
+      all[i] = uint16_t(i * 63); // every value, as 63 is odd
+    std::vector<float> wide(all.size()), scalars(all.size() / 64);
+    const uint16_t *a = all.data();
+    float *b = wide.data(), *s = scalars.data();
+    kernels.run("widen", 0, int64_t(scalars.size()), a, b, s);
+    auto expectValue = [&](uint16_t bits, float got) {
+      const float expected = format.decode(bits);
+      if (format.isNaN(bits))
+        ASSERT_TRUE(std::isnan(got)) << std::hex << bits;
+      else
+        ASSERT_EQ(std::bit_cast<uint32_t>(got), std::bit_cast<uint32_t>(expected))
+            << std::hex << bits;
+    };
+    for (size_t i = 0; i < all.size(); ++i)
+      expectValue(all[i], wide[i]);
+    for (size_t i = 0; i < scalars.size(); ++i)
+      expectValue(all[i * 64], scalars[i]);
+  }
+
+  void checkRounding(const Kernels &kernels, const FloatFormat &format) {
+    std::vector<float> all = format.inputs();
+    all.resize((all.size() + 63) / 64 * 64);
+    std::vector<uint16_t> narrow(all.size()), scalars(all.size() / 64);
+    const float *a = all.data();
+    uint16_t *b = narrow.data(), *s = scalars.data();
+    kernels.run("narrow", 0, int64_t(scalars.size()), a, b, s);
+    auto expectValue = [&](float x, uint16_t got) {
+      if (std::isnan(x))
+        ASSERT_TRUE(format.isNaN(got)) << std::hex << got;
+      else
+        ASSERT_EQ(got, format.encode(x)) << x;
+    };
+    for (size_t i = 0; i < all.size(); ++i)
+      expectValue(all[i], narrow[i]);
+    for (size_t i = 0; i < scalars.size(); ++i)
+      expectValue(all[i * 64], scalars[i]);
+  }
+
+  void check(const char *type, const FloatFormat &format) {
+    Kernels kernels(substitute(kCastKernels, {{"T", type}}), GetParam());
+    checkWidening(kernels, format);
+    checkRounding(kernels, format);
+  }
+};
+
+TEST_P(CastTest, OfF16) { check("f16", FloatFormat::f16()); }
+TEST_P(CastTest, OfBF16) { check("bf16", FloatFormat::bf16()); }
+
+INSTANTIATE_TEST_SUITE_P(Targets, CastTest, testing::ValuesIn(getTargets()),
+                         getTargetName);
+
+} // namespace
