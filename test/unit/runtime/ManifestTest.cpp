@@ -72,10 +72,10 @@ TEST_F(Manifest, Versions) {
   expect([](Json &m) { m["abi"] = 7; }, SS_VERSION_MISMATCH,
          "manifest.json: kernel ABI 7, expected 2: build the package with the "
          "compiler of this runtime (0.1.0 (abi 2))");
-  expect([](Json &m) { layer(m)["storage"] = "bf16"; }, SS_VERSION_MISMATCH,
-         "manifest.json: layer 'layer0' stores its rows as 'bf16', expected "
-         "'f32', the only storage of this runtime: compile the graph with "
-         "storage f32");
+  expect([](Json &m) { layer(m)["storage"] = "fp8"; }, SS_VERSION_MISMATCH,
+         "manifest.json: layer 'layer0' stores its rows as 'fp8', expected "
+         "'f32', 'f16' or 'bf16', the storages of this runtime: compile the "
+         "graph with one of them");
 }
 
 TEST_F(Manifest, Fields) {
@@ -149,7 +149,11 @@ TEST_F(Manifest, Kernels) {
   expectMalformed(
       [](Json &m) { m["kernels"][0]["args"][0]["type"] = "f64*"; },
       "kernel 'layer0_decode', argument 0 'rows' has type 'f64*', expected "
-      "'f32*'");
+      "'f32*', 'f16*' or 'bf16*'");
+  expectMalformed(
+      [](Json &m) { m["kernels"][0]["args"][0]["type"] = "f16*"; },
+      "kernel 'layer0_decode' takes 'rows' in f16, expected f32, the storage "
+      "of layer 'layer0'");
   expectMalformed(
       [](Json &m) {
         m["kernels"][1]["args"][0] = {{"name", "q"}, {"type", "f32*"}};

@@ -95,7 +95,7 @@ TEST(Slots, AFreshSlotIsZeroWhateverBytesItsMemoryHolds) {
   std::fill_n(layer.bufferU.data(), layer.layout().bufferUFloats, nan);
   std::fill_n(layer.bufferG.data(), layer.layout().bufferGFloats, nan);
   runtime::RowBlock block = layer.pool().allocate(8);
-  std::fill_n(layer.pool().rows(), 8 * 40, nan);
+  std::fill_n(reinterpret_cast<float *>(layer.pool().rows()), 8 * 40, nan);
   std::fill_n(layer.pool().weights(), 8, nan);
   layer.pool().free(block);
   layer.rank[0] = 8, layer.status[1] = 1, layer.count[0] = 3;
