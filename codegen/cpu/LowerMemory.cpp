@@ -118,6 +118,16 @@ Value KernelLowering::selectOrZeros(Value condition, Value pointer,
   return arith::SelectOp::create(builder, loc, condition, pointer, zeros);
 }
 
+/// What a masked access moves: LLVM takes those apart where a processor has none
+/// for 16 bits, and would convert the floats on their way with a library's calls.
+static Type getMovedType(Type type) {
+  auto vector = cast<VectorType>(type);
+  if (!isa<Float16Type, BFloat16Type>(vector.getElementType()))
+    return type;
+  return VectorType::get(vector.getShape(),
+                         IntegerType::get(type.getContext(), 16));
+}
+
 /// Part of a tile whose lanes run along memory, or a single element.
 Value KernelLowering::loadPart(const Access &access, const TileLayout &layout,
                                int64_t row, size_t chunkIndex,
@@ -135,10 +145,14 @@ Value KernelLowering::loadPart(const Access &access, const TileLayout &layout,
                                           pointer, bytes));
   }
   Value mask = createLimitMask(access.limit, chunk);
+  Type moved = getMovedType(type);
   Value zero =
-      arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
-  return LLVM::MaskedLoadOp::create(builder, loc, type, pointer, mask, zero,
-                                    builder.getI32IntegerAttr(bytes));
+      arith::ConstantOp::create(builder, loc, builder.getZeroAttr(moved));
+  Value loaded =
+      LLVM::MaskedLoadOp::create(builder, loc, moved, pointer, mask, zero,
+                                 builder.getI32IntegerAttr(bytes));
+  return moved == type ? loaded
+                       : arith::BitcastOp::create(builder, loc, type, loaded);
 }
 
 /// Part of a tile whose lanes run along its rows: gathered one by one.
@@ -242,6 +256,8 @@ void KernelLowering::storePart(const Access &access, const TileLayout &layout,
                          [&] { createStore(value, pointer); });
   }
   int64_t bytes = access.elementType.getIntOrFloatBitWidth() / 8;
+  if (Type moved = getMovedType(value.getType()); moved != value.getType())
+    value = arith::BitcastOp::create(builder, loc, moved, value);
   LLVM::MaskedStoreOp::create(builder, loc, value, pointer,
                               createLimitMask(access.limit, chunk),
                               builder.getI32IntegerAttr(bytes));

@@ -255,6 +255,22 @@ static Value createExtFromF16(OpBuilder &builder, Location loc, Value x,
   return e.fromBits(e.orInt(result, sign));
 }
 
+/// bf16 to f32, which is a shift.
+static Value createExtFromBF16(OpBuilder &builder, Location loc, Value x,
+                               Type type) {
+  auto withShape = [&](Type element) -> Type {
+    auto vector = dyn_cast<VectorType>(x.getType());
+    return vector ? VectorType::get(vector.getShape(), element) : element;
+  };
+  Value half = arith::BitcastOp::create(builder, loc,
+                                        withShape(builder.getI16Type()), x);
+  Value bits = arith::ExtUIOp::create(builder, loc,
+                                      withShape(builder.getI32Type()), half);
+  Expression e(builder, loc,
+               arith::BitcastOp::create(builder, loc, type, bits));
+  return e.fromBits(e.shiftLeft(bits, 16));
+}
+
 /// A conversion between f32 and a 16-bit type that takes integers; null if it
 /// takes none.
 static Value expandConversion(OpBuilder &builder, Operation &op, Value x,
@@ -265,6 +281,8 @@ static Value expandConversion(OpBuilder &builder, Operation &op, Value x,
     return createTruncToBF16(builder, loc, x, type);
   if (isa<arith::TruncFOp>(op) && from.isF32() && to.isF16() && !convertsHalf)
     return createTruncToF16(builder, loc, x, type);
+  if (isa<arith::ExtFOp>(op) && from.isBF16() && to.isF32())
+    return createExtFromBF16(builder, loc, x, type);
   if (isa<arith::ExtFOp>(op) && from.isF16() && to.isF32() && !convertsHalf)
     return createExtFromF16(builder, loc, x, type);
   return Value();

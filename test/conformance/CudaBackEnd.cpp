@@ -131,6 +131,8 @@ public:
              "frozen parts are not consolidated on the CUDA device"},
             {"DenseFallback", "states do not go dense on the CUDA device"},
             {"NarrowFallback", "states do not go dense on the CUDA device"},
+            {"NarrowRows.KeepConsolidatedRunsClose",
+             "frozen parts are not consolidated on the CUDA device"},
             {"NarrowRows.AreHandedOver",
              "snapshots are not taken on the CUDA device"},
             {"Consolidation",
