@@ -70,7 +70,7 @@ TEST(OutOfMemory, APoolThatCannotGrowIsUnchanged) {
   EXPECT_NE(pool.base(next), pool.base(first));
 }
 
-#if !defined(__SANITIZE_ADDRESS__)
+#if !defined(SS_SANITIZE_address) && !defined(SS_SANITIZE_thread)
 /// Limits the writable memory of this process while it lives.
 class MemoryLimit {
 public:
