@@ -133,10 +133,44 @@ void CompactLowering::gatherActive() {
     auto length = [&](int64_t size) {
       return k.select(isThere, k.index(size), zero);
     };
-    k.copy(rows, t.row(source, 0), right.rows, i, length(s.dk));
-    k.copy(rows, t.row(source, s.dk), left.rows, i, length(s.dv));
+    if (!s.isNarrow()) {
+      k.copy(rows, t.row(source, 0), right.rows, i, length(s.dk));
+      k.copy(rows, t.row(source, s.dk), left.rows, i, length(s.dv));
+    }
     Value weight = k.select(isThere, k.read(weights, source), k.real(0));
     k.write(k.extend(weight), blockWeights, i);
+  });
+  if (s.isNarrow())
+    widenActive();
+}
+
+/// Rows that are converted pass through registers, a few at a time so that their
+/// loads overlap.
+void CompactLowering::widenActive() {
+  const LayerShape &s = t.shape;
+  Value zero = k.index(0), rows = t.arguments["rows"];
+  int64_t n = largestDivisor(s.active, rowsInFlight);
+  Type keys = k.lanes({s.dk}), values = k.lanes({s.dv});
+  k.loop(zero, k.index(s.active), n, [&](Value first) {
+    struct Widened {
+      Value to, v, u;
+    };
+    SmallVector<Widened> widened;
+    for (int64_t r = 0; r < n; ++r) {
+      Value to = r == 0 ? first : k.add(first, k.index(r));
+      Value source = k.toIndex(k.read(order, to));
+      Value isThere = k.atLeast(source, zero);
+      source = k.name("source", k.select(isThere, source, zero));
+      auto load = [&](Type tile, int64_t column, int64_t size) {
+        Value length = k.select(isThere, k.index(size), zero);
+        return k.load(tile, rows, t.row(source, column), Value(), length);
+      };
+      widened.push_back({to, load(keys, 0, s.dk), load(values, s.dk, s.dv)});
+    }
+    for (Widened &row : widened) {
+      k.store(row.v, right.rows, {row.to, zero});
+      k.store(row.u, left.rows, {row.to, zero});
+    }
   });
 }
 

@@ -65,6 +65,7 @@ private:
   void foldScalarDecay();
   void foldChannelDecay();
   void gatherActive();
+  void widenActive();
   void foldKey(mlir::Value j, mlir::Value row, mlir::Value limit);
   void weighPairs();
   mlir::Value matrix(llvm::StringRef name) {

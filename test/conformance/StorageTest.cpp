@@ -179,6 +179,27 @@ TEST_P(NarrowFallback, KeepsRunsClose) {
               roundingOf(run.layers[layer]) / 16);
 }
 
+// f16 has not the exponents for such a matrix; factors have them in weights.
+TEST_P(NarrowFallback, IsNotTakenBeyondTheRangeOfTheType) {
+  for (float scale : {1e-12f, 1e12f}) {
+    SCOPED_TRACE(scale);
+    Running run(GetParam());
+    RequestStyle style;
+    style.gateMean = -4;
+    style.adjust = [scale](int64_t, TokenValues &token) {
+      for (float &x : token.v)
+        x *= scale;
+    };
+    DrivenRequest request = run.request(8, style);
+    for (int step = 0; step < 120; ++step)
+      ASSERT_LE(run.driver.step({&request}).worstError,
+                16 * roundingOf(run.layers[0]))
+          << step;
+    const bool hasRange = run.layers[0].storage == "bf16";
+    EXPECT_EQ(run.engine.statistics().went_dense > 0, hasRange);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Conformance, NarrowFallback, onEveryBackEnd(kGraphs),
                          caseName);
 

@@ -15,6 +15,20 @@ namespace {
 /// Folds of a dense state between two attempts to store it in factors again.
 constexpr uint32_t kFoldsPerAttempt = 16;
 
+/// Whether a matrix keeps its digits in its storage. f16 has no exponents to
+/// spare: what is near either end of them stays in factors, whose weights are
+/// f32.
+bool isInRange(const LayerLayout &layout, const std::byte *matrix) {
+  if (layout.storage != Storage::F16)
+    return true;
+  constexpr int kLeast = 0x2000, kMost = 0x7800; // 2^-7 and 2^15
+  const auto *elements = reinterpret_cast<const uint16_t *>(matrix);
+  int largest = 0;
+  for (int64_t i = 0; i < layout.denseFloats; ++i)
+    largest = std::max(largest, elements[i] & 0x7fff);
+  return largest >= kLeast && largest < kMost;
+}
+
 /// `out` of a densify kernel whose matrices stay in the pool: the pool itself,
 /// or nothing where they have to be rounded and negative places say so.
 float *storedOut(LayerState &layer) {
@@ -116,12 +130,17 @@ void Engine::goDense(LayerState &layer, const States &work) {
     device.wait();
     noteAllocation(layer);
     for (size_t i = 0; i < part.size(); ++i) {
+      const int64_t base = layer.pool().base(blocks[i]);
+      if (!isInRange(layout, layer.pool().rows() + base * layout.rowBytes())) {
+        layer.pool().free(blocks[i]);
+        continue;
+      }
+      ++counters.went_dense;
       layer.replaceBlock(part[i], blocks[i]);
       layer.rank[part[i]] = -1;
       layer.folds[size_t(part[i])] = 0;
       layer.svdDue[size_t(part[i])] = 0;
     }
-    counters.went_dense += int64_t(part.size());
   }
 }
 
