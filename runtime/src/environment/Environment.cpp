@@ -48,6 +48,11 @@ const PathVariable nvrtcLibrary = {
     "SS_NVRTC", "`libnvrtc.so`, where the loader or a toolkit has it",
     "The library of CUDA's run-time compiler."};
 
+const PathVariable nvtxLibrary = {
+    "SS_NVTX", "no ranges",
+    "The library of NVIDIA's profiler ranges, `libnvToolsExt.so.1`: steps, "
+    "layers and stages of consolidation are then marked."};
+
 const PathVariable cudaHome = {
     "CUDA_HOME", "not searched",
     "A CUDA toolkit: its `lib64` is searched for libraries that the loader "
@@ -178,7 +183,7 @@ std::string formatByteSize(uint64_t bytes) {
 std::vector<Row> allRows() {
   return {row(cacheMode),  row(cacheFolder),    row(cacheMaxSize),
           row(dumpFolder), row(overrideFolder),
-          row(cudaDriver), row(nvrtcLibrary), row(cudaHome),
+          row(cudaDriver), row(nvrtcLibrary), row(nvtxLibrary), row(cudaHome),
           row(cudaPath),   row(xdgCacheHome),   row(home)};
 }
 

@@ -59,6 +59,7 @@ extern const PathVariable overrideFolder;
 // Of other projects, read where they say what we need to know.
 extern const PathVariable cudaDriver;
 extern const PathVariable nvrtcLibrary;
+extern const PathVariable nvtxLibrary;
 extern const PathVariable cudaHome;
 extern const PathVariable cudaPath;
 extern const PathVariable xdgCacheHome;

@@ -2,7 +2,8 @@
 
 #include "observe/Nvtx.h"
 
-#include <cstdlib>
+#include "environment/Environment.h"
+
 #include <dlfcn.h>
 
 namespace sinkstate::runtime {
@@ -13,12 +14,11 @@ struct Nvtx {
   int (*pop)() = nullptr;
 
   Nvtx() {
-    if (!std::getenv("SINKSTATE_NVTX"))
+    const std::string path = environment::read(environment::nvtxLibrary);
+    if (path.empty())
       return;
     // Never closed: ranges may be open until the process ends.
-    void *library = dlopen("libnvToolsExt.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-      library = dlopen("libnvToolsExt.so", RTLD_NOW | RTLD_LOCAL);
+    void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library)
       return;
     push = reinterpret_cast<int (*)(const char *)>(

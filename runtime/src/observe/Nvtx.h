@@ -1,7 +1,7 @@
 //===- Nvtx.h - Ranges for NVIDIA's profilers -------------------*- C++ -*-===//
 //
-// A range per step, layer and stage, where libnvToolsExt is there and
-// SINKSTATE_NVTX is set; otherwise a test of one pointer.
+// A range per step, layer and stage, where SS_NVTX names NVIDIA's library;
+// otherwise a test of one pointer.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SINKSTATE_OBSERVE_NVTX_H
