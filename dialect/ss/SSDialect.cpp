@@ -24,7 +24,7 @@ void SSDialect::initialize() {
 
 bool SSDialect::isRole(StringRef role) {
   return llvm::StringSwitch<bool>(role)
-      .Cases({"decode", "compact", "densify"}, true)
+      .Cases({"decode", "compact", "densify", "init"}, true)
       .Default(false);
 }
 
@@ -43,7 +43,7 @@ LogicalResult SSDialect::verifyOperationAttribute(Operation *op,
       return success();
     return op->emitError("'ss.role' is ")
            << attribute.getValue()
-           << R"(, expected "decode", "compact" or "densify")";
+           << R"(, expected "decode", "compact", "densify" or "init")";
   }
   return op->emitError("unknown attribute '")
          << name << "', expected 'ss.layer' or 'ss.role'";

@@ -16,8 +16,10 @@ using namespace mlir;
 
 namespace sinkstate {
 
-void buildGraphPipeline(OpPassManager &passes) {
-  passes.addPass(ss::createSSExpandLayers());
+void buildGraphPipeline(OpPassManager &passes, bool init) {
+  ss::SSExpandLayersOptions expansion;
+  expansion.init = init;
+  passes.addPass(ss::createSSExpandLayers(expansion));
   passes.addNestedPass<ss::ModelOp>(ss::createSSScheduleCompaction());
   passes.addNestedPass<func::FuncOp>(ss::createSSFuseDecode());
   passes.addNestedPass<func::FuncOp>(ss::createSSFuseCompaction());
@@ -26,7 +28,7 @@ void buildGraphPipeline(OpPassManager &passes) {
 
 void buildKernelPipeline(OpPassManager &passes,
                          const PipelineOptions &options) {
-  buildGraphPipeline(passes);
+  buildGraphPipeline(passes, options.init);
   ConvertSSToSSKPassOptions conversion;
   conversion.rowsInFlight = options.rowsInFlight;
   conversion.programsPerBlock = options.programsPerBlock;
@@ -40,7 +42,7 @@ void registerPipelines() {
   PassPipelineRegistration<>(
       "ss-graph-pipeline",
       "from a model's graph to fused functions, equal layers sharing theirs",
-      buildGraphPipeline);
+      [](OpPassManager &passes) { buildGraphPipeline(passes); });
   PassPipelineRegistration<PipelineOptions>(
       "ss-pipeline",
       "from a model's graph to kernels that both back ends take",

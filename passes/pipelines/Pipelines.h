@@ -25,12 +25,17 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
       llvm::cl::desc("programs (warps) of a block on a GPU; with one, a block "
                      "does not wait for the state of the highest rank"),
       llvm::cl::init(1)};
+  Option<bool> init{
+      *this, "init",
+      llvm::cl::desc("also make the kernels that start states from dense "
+                     "matrices after a prefill"),
+      llvm::cl::init(false)};
 };
 
 /// `ss-graph-pipeline`: from a model's graph to fused functions, equal layers
 /// sharing theirs. ss-expand-layers, ss-schedule-compaction, ss-fuse-decode,
 /// ss-fuse-compaction, ss-specialize.
-void buildGraphPipeline(mlir::OpPassManager &passes);
+void buildGraphPipeline(mlir::OpPassManager &passes, bool init = false);
 
 /// `ss-pipeline`: from a model's graph to kernels that both back ends take. The
 /// graph pipeline, convert-ss-to-ssk, canonicalize, cse, ssk-prepare.

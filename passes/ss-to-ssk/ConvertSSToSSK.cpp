@@ -44,10 +44,12 @@ FailureOr<Role> getRole(func::FuncOp function, const LayerShape &shape,
     return Role{lowerCompact, KernelArguments::compact(shape, context)};
   if (role == "densify" && !denseForm)
     return Role{lowerDensify, KernelArguments::densify(shape, context)};
+  if (role == "init" && !denseForm)
+    return Role{lowerInit, KernelArguments::init(shape, context)};
   return function.emitError()
          << "role '" << role << "' of a " << (denseForm ? "dense" : "factored")
          << " layer has no kernel; expected decode"
-         << (denseForm ? "" : ", compact or densify");
+         << (denseForm ? "" : ", compact, densify or init");
 }
 
 /// Blocks of a decode kernel that a multiprocessor should hold, for kernels of

@@ -162,6 +162,33 @@ Value KernelBuilder::bitOr(Value x, Value y) {
   return arith::OrIOp::create(b, loc, x, y);
 }
 
+Value KernelBuilder::bitXor(Value x, Value y) {
+  return arith::XOrIOp::create(b, loc, x, y);
+}
+
+Value KernelBuilder::shiftRight(Value x, int64_t bits) {
+  Value amount = arith::ConstantOp::create(
+      b, loc, b.getIntegerAttr(x.getType(), bits));
+  return arith::ShRUIOp::create(b, loc, x, amount);
+}
+
+Value KernelBuilder::bitcast(Type type, Value x) {
+  return arith::BitcastOp::create(b, loc, type, x);
+}
+
+Value KernelBuilder::integer64(uint64_t bits) {
+  return arith::ConstantOp::create(
+      b, loc, b.getI64IntegerAttr(static_cast<int64_t>(bits)));
+}
+
+Value KernelBuilder::toI64(Value i) {
+  return arith::IndexCastOp::create(b, loc, b.getI64Type(), i);
+}
+
+Value KernelBuilder::toReal(Value i) {
+  return arith::SIToFPOp::create(b, loc, f32(), i);
+}
+
 Value KernelBuilder::extend(Value x) {
   return arith::ExtFOp::create(b, loc, f64(), x);
 }

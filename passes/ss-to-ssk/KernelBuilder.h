@@ -78,6 +78,12 @@ public:
   mlir::Value either(mlir::Value x, mlir::Value y);
   mlir::Value bitAnd(mlir::Value x, mlir::Value y);
   mlir::Value bitOr(mlir::Value x, mlir::Value y);
+  mlir::Value bitXor(mlir::Value x, mlir::Value y);
+  mlir::Value shiftRight(mlir::Value x, int64_t bits); ///< unsigned
+  mlir::Value bitcast(mlir::Type type, mlir::Value x);
+  mlir::Value integer64(uint64_t bits);
+  mlir::Value toI64(mlir::Value i);          ///< from index
+  mlir::Value toReal(mlir::Value i);         ///< signed integer to f32
   mlir::Value extend(mlir::Value x); ///< f32 to f64
   mlir::Value narrow(mlir::Value x); ///< f64 to f32, to nearest
 

@@ -36,6 +36,10 @@ mlir::LogicalResult lowerDensify(ss::FusedOp fused, const LayerShape &shape,
                                  const KernelChoices &choices,
                                  KernelBuilder &k);
 
+mlir::LogicalResult lowerInit(ss::FusedOp fused, const LayerShape &shape,
+                              const KernelArguments &arguments,
+                              const KernelChoices &choices, KernelBuilder &k);
+
 } // namespace sinkstate
 
 #endif // SINKSTATE_PASSES_SSTOSSK_LOWERINGS_H

@@ -86,6 +86,17 @@ KernelArguments::densify(const LayerShape &shape, MLIRContext *context) {
   return signature;
 }
 
+SmallVector<KernelArguments::Argument>
+KernelArguments::init(const LayerShape &shape, MLIRContext *context) {
+  ArgumentTypes t(shape, context);
+  return {{"factors", t.floats},  {"weights", t.floats},
+          {"row_base", t.longs},  {"rank", t.ints},
+          {"status", t.ints},     {"work", t.ints},
+          {"work_count", t.ints}, {"matrices", t.floats},
+          {"matrix_base", t.longs}, {"policy_value", t.f32},
+          {"max_rank", t.i32},    {"seed", t.i64}};
+}
+
 KernelArguments::KernelArguments(ArrayRef<Argument> signature,
                                  ValueRange blockArguments) {
   for (auto [argument, value] : llvm::zip_equal(signature, blockArguments))

@@ -35,6 +35,8 @@ public:
                                              mlir::MLIRContext *context);
   static llvm::SmallVector<Argument> densify(const LayerShape &shape,
                                              mlir::MLIRContext *context);
+  static llvm::SmallVector<Argument> init(const LayerShape &shape,
+                                          mlir::MLIRContext *context);
 
   KernelArguments(llvm::ArrayRef<Argument> signature,
                   mlir::ValueRange blockArguments);

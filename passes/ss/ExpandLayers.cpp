@@ -26,6 +26,7 @@ public:
   func::FuncOp decode();
   func::FuncOp compact();
   func::FuncOp densify();
+  func::FuncOp init();
 
 private:
   Value rotateBySvd(Value block);
@@ -143,6 +144,21 @@ func::FuncOp LayerExpander::densify() {
   return function;
 }
 
+/// The state that is given is overwritten: it only says where the new one goes.
+func::FuncOp LayerExpander::init() {
+  OpBuilder::InsertionGuard guard(builder);
+  func::FuncOp function =
+      start("init", {state, tensor({heads, dv, dk})}, {state});
+  const PolicyAttr policy = layer.getPolicy();
+  const double eps = policy.getKind() == PolicyKind::relative
+                         ? policy.getValue()
+                         : 0.0;
+  Value s = InitOp::create(builder, loc, state, function.getArgument(1),
+                           builder.getF64FloatAttr(eps));
+  func::ReturnOp::create(builder, loc, s);
+  return function;
+}
+
 struct ExpandLayers : sinkstate::ss::impl::SSExpandLayersBase<ExpandLayers> {
   using Base::Base;
   void runOnOperation() override;
@@ -178,6 +194,8 @@ LogicalResult ExpandLayers::expand(ModelOp model) {
     if (layer.isFactored()) {
       functions.push_back(expander.compact());
       functions.push_back(expander.densify());
+      if (init)
+        functions.push_back(expander.init());
     }
     numFunctions += functions.size();
     ++numLayers;

@@ -20,7 +20,7 @@ struct FuseCompaction
     func::FuncOp function = getOperation();
     auto role =
         function->getAttrOfType<StringAttr>(SSDialect::getRoleAttrName());
-    if (!role || (role.getValue() != "compact" && role.getValue() != "densify"))
+    if (!role || role.getValue() == "decode")
       return;
     FusionCounts counts =
         fuseStateOps(function, role.getValue(), [](SSStateOpInterface op) {

@@ -16,6 +16,7 @@ def SSExpandLayers : Pass<"ss-expand-layers", "::mlir::ModuleOp"> {
     Makes the functions `@<layer>_decode`, `@<layer>_compact` and
     `@<layer>_densify` of every layer of the model, behind the `ss.model`, with
     the attributes `ss.layer` and `ss.role`. A dense layer has `_decode` alone.
+    With `init` also `@<layer>_init`, which starts a state from a dense matrix.
 
     Assumes: at most one `ss.model` in the module, and no symbol of those names.
     Guarantees: one function per layer and role, in the order of the layers; the
@@ -32,7 +33,11 @@ def SSExpandLayers : Pass<"ss-expand-layers", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::func::FuncDialect", "::sinkstate::ss::SSDialect"];
-  let options = [SS_ReportOption];
+  let options = [
+    SS_ReportOption,
+    Option<"init", "init", "bool", "false",
+           "Also make the functions that start states from dense matrices">
+  ];
 }
 
 def SSScheduleCompaction : Pass<"ss-schedule-compaction", "::sinkstate::ss::ModelOp"> {

@@ -79,7 +79,7 @@ ss.model @model {
       policy #ss.policy<fixed, 16> active 16 buffer 16 storage f32 form factored {beta_scale = 1.0 : f64, draft = 0 : i64}
 }
 )mlir",
-      "builtin.module(ss-pipeline)"));
+      "builtin.module(ss-pipeline{init=true})"));
 }
 
 /// The same with rows of 16 bits.
