@@ -14,13 +14,15 @@ using namespace mlir;
 namespace sinkstate {
 
 llvm::Expected<OwningOpRef<ModuleOp>> buildKernels(ModuleOp graph,
-                                                   KernelTarget target) {
+                                                   KernelTarget target,
+                                                   bool init) {
   OwningOpRef<ModuleOp> module(cast<ModuleOp>(graph->clone()));
   PassManager passes(graph.getContext());
   PipelineOptions options;
   // One row at a time leaves a CPU's registers to the sums; a GPU needs several
   // loads in flight.
   options.rowsInFlight = target == KernelTarget::cpu ? 1 : 4;
+  options.init = init;
   buildKernelPipeline(passes, options);
   if (failed(passes.run(*module)))
     return llvm::createStringError(

@@ -15,9 +15,10 @@ namespace sinkstate {
 enum class KernelTarget { cpu, cuda };
 
 /// A copy of the graph's module after `ss-pipeline` with the choices that suit
-/// the target. Both targets get kernels of the same names and arguments.
+/// the target. Both targets get kernels of the same names and arguments. `init`:
+/// with the kernels that start states from dense matrices.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
-buildKernels(mlir::ModuleOp graph, KernelTarget target);
+buildKernels(mlir::ModuleOp graph, KernelTarget target, bool init = false);
 
 } // namespace sinkstate
 

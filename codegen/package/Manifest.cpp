@@ -82,6 +82,8 @@ static FailureOr<Object> describeLayer(ss::LayerOp layer,
              << role << " kernel; run ss-pipeline first";
     kernels[role] = kernel.getValue();
   }
+  if (FlatSymbolRefAttr init = layer.getKernel("init"))
+    kernels["init"] = init.getValue();
   ss::PolicyAttr policy = layer.getPolicy();
   const ss::LayerTypeInfo &info = layer.getInfo();
   return Object{

@@ -157,12 +157,12 @@ static Error writeCudaCode(ModuleOp kernels, const StagedFolder &folder,
 Error writePackage(ModuleOp graph, const PackageOptions &options,
                    StringRef folder) {
   llvm::Expected<OwningOpRef<ModuleOp>> kernels =
-      buildKernels(graph, KernelTarget::cpu);
+      buildKernels(graph, KernelTarget::cpu, options.init);
   if (!kernels)
     return kernels.takeError();
   OwningOpRef<ModuleOp> cudaKernels;
   if (options.cuda) {
-    auto built = buildKernels(graph, KernelTarget::cuda);
+    auto built = buildKernels(graph, KernelTarget::cuda, options.init);
     if (!built)
       return built.takeError();
     cudaKernels = std::move(*built);

@@ -19,6 +19,9 @@ struct PackageOptions {
   std::vector<std::string> cpuLevels = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};
   /// Print the kernels as CUDA C++ too.
   bool cuda = true;
+  /// With the kernels of ss_state_init; without them the runtime decomposes on
+  /// the host.
+  bool init = false;
 };
 
 /// Compiles a model's graph (a module with one ss.model, left as it is) into a

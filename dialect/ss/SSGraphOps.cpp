@@ -244,7 +244,7 @@ static LogicalResult verifyKernels(LayerOp layer) {
     if (!SSDialect::isRole(kernel.getName()))
       return layer.emitOpError("names a kernel for role '")
              << kernel.getName().strref()
-             << "', expected 'decode', 'compact' or 'densify'";
+             << "', expected 'decode', 'compact', 'densify' or 'init'";
     if (!isa<FlatSymbolRefAttr>(kernel.getValue()))
       return layer.emitOpError("has kernel ")
              << kernel.getValue() << " for role '" << kernel.getName().strref()
@@ -327,7 +327,7 @@ LogicalResult ScheduleOp::verify() {
 LogicalResult FusedOp::verifyRegions() {
   if (!SSDialect::isRole(getRole()))
     return emitOpError("has role '")
-           << getRole() << "', expected 'decode', 'compact' or 'densify'";
+           << getRole() << "', expected 'decode', 'compact', 'densify' or 'init'";
   Block &block = getBody().front();
   if (block.getArgumentTypes() != getInputs().getTypes())
     return emitOpError("has body arguments of types (")

@@ -35,6 +35,12 @@ static cl::opt<bool>
 static cl::opt<bool> noCuda("no-cuda", cl::desc("Leave the CUDA sources out"),
                             cl::cat(category));
 
+static cl::opt<bool> init(
+    "init",
+    cl::desc("Add the kernels that start states from dense matrices after a "
+             "prefill (without them the runtime decomposes on the host)"),
+    cl::cat(category));
+
 /// One line on standard error; the exit code of a user error.
 static int fail(const Twine &message) {
   llvm::errs() << "ss-compile: error: " << message << "\n";
@@ -59,6 +65,7 @@ int main(int argc, char **argv) {
   if (noCpu)
     options.cpuLevels.clear();
   options.cuda = !noCuda;
+  options.init = init;
 
   DialectRegistry registry;
   sinkstate::registerDialects(registry);

@@ -137,6 +137,10 @@ private:
   // handover/Dense.cpp
   struct InitialState;
   void checkDenseStates(const LayerState &layer, const DenseStates &states);
+  /// By the layer's init kernel, where it has one that is precise enough for
+  /// this eps.
+  void launchInit(const LayerState &layer, const ss_init_options &options,
+                  std::vector<InitialState> &all);
   void factorizeAll(const LayerState &layer, double eps,
                     std::vector<InitialState> &all);
   void adopt(LayerState &layer, const InitialState &initial);

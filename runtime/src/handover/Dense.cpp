@@ -20,7 +20,27 @@ struct Engine::InitialState {
   std::vector<float> columns; ///< H, dk columns of dv
   std::vector<float> rows, weights;
   SvdResult factors;
+  bool found = false; ///< `factors` is what the state becomes
 };
+
+namespace {
+/// States that are decomposed together: bounds the memory on the way.
+constexpr size_t kStatesAtOnce = 256;
+/// What an init kernel finds at most (passes/ss-to-ssk/InitLowering.cpp). It
+/// works in float32, whose rounding is far below this eps.
+constexpr int64_t kMostOfKernel = 48;
+constexpr float kLeastEpsOfKernel = 0x1p-13f;
+
+/// Columns of H to [dv, dk].
+std::vector<float> transposed(const std::vector<float> &columns,
+                              const LayerManifest &layer) {
+  std::vector<float> h(columns.size());
+  for (int64_t k = 0; k < layer.dk; ++k)
+    for (int64_t v = 0; v < layer.dv; ++v)
+      h[size_t(v * layer.dk + k)] = columns[size_t(k * layer.dv + v)];
+  return h;
+}
+} // namespace
 
 void Engine::checkDenseStates(const LayerState &layer,
                               const DenseStates &states) {
@@ -64,6 +84,63 @@ void Engine::densifyTo(int32_t index, const DenseStates &states, void *out,
   }
 }
 
+void Engine::launchInit(const LayerState &layer, const ss_init_options &options,
+                        std::vector<InitialState> &all) {
+  const LayerManifest &manifest = layer.manifest();
+  if (manifest.init == kNoKernel || options.eps < kLeastEpsOfKernel)
+    return;
+  const int64_t width = layer.layout().rowFloats;
+  const int64_t floats = layer.layout().denseFloats;
+  const size_t n = all.size();
+  // Tables of their own: states are numbered by their place in this call.
+  std::vector<float> matrices, rows(n * size_t(kMostOfKernel * width)),
+      weights(n * size_t(kMostOfKernel));
+  std::vector<int64_t> rowBase, matrixBase;
+  std::vector<int32_t> rank(n), status(n), work;
+  for (size_t i = 0; i < n; ++i) {
+    matrices.insert(matrices.end(), all[i].columns.begin(),
+                    all[i].columns.end());
+    rowBase.push_back(int64_t(i) * kMostOfKernel);
+    matrixBase.push_back(int64_t(i) * floats);
+    work.push_back(int32_t(i));
+  }
+  const auto workCount = int32_t(n);
+  values.setPointer(Argument::Factors, rows.data());
+  values.setPointer(Argument::Weights, weights.data());
+  values.setPointer(Argument::RowBase, rowBase.data());
+  values.setPointer(Argument::Rank, rank.data());
+  values.setPointer(Argument::Status, status.data());
+  values.setPointer(Argument::Work, work.data());
+  values.setPointer(Argument::WorkCount, &workCount);
+  values.setPointer(Argument::Matrices, matrices.data());
+  values.setPointer(Argument::MatrixBase, matrixBase.data());
+  values.setF32(Argument::PolicyValue, options.eps);
+  values.setI32(Argument::MaxRank, int32_t(kMostOfKernel));
+  values.setI64(Argument::Seed, int64_t(options.seed));
+  device.launch({*package, manifest.init, values, workCount});
+  device.wait();
+  const bool largeIsDense = layer.layout().denseFallback &&
+                            layer.layout().breakEvenRank <= kMostOfKernel;
+  for (size_t i = 0; i < n; ++i) {
+    InitialState &initial = all[i];
+    // More than the kernel finds is dense, or left to the exact SVD.
+    initial.found = (rank[i] >= 0 || largeIsDense) &&
+                    !(status[i] & SS_STATUS_NOT_CONVERGED);
+    initial.factors.status = status[i] & SS_STATUS_NOT_FINITE
+                                 ? SvdStatus::notFinite
+                                 : SvdStatus::ok;
+    initial.factors.rank =
+        rank[i] < 0 ? int32_t(layer.layout().breakEvenRank) : rank[i];
+    if (rank[i] < 0)
+      continue;
+    const auto row = rows.begin() + rowBase[i] * width;
+    initial.rows.assign(row, row + rank[i] * width);
+    const auto weight = weights.begin() + rowBase[i];
+    initial.weights.assign(weight, weight + rank[i]);
+  }
+}
+
+/// By exact SVDs, those that have not been found yet.
 void Engine::factorizeAll(const LayerState &layer, double eps,
                           std::vector<InitialState> &all) {
   const LayerManifest &manifest = layer.manifest();
@@ -75,6 +152,8 @@ void Engine::factorizeAll(const LayerState &layer, double eps,
   for (size_t i = 0; i < all.size(); ++i) {
     try {
       InitialState &initial = all[i];
+      if (initial.found)
+        continue;
       initial.rows.resize(size_t(most * layer.layout().rowFloats));
       initial.weights.resize(size_t(most));
       initial.factors = consolidation::factorize(
@@ -137,34 +216,43 @@ void Engine::initialise(int32_t index, const DenseStates &states,
   if (!(options.eps < 1))
     fail(SS_INVALID_ARGUMENT, "options.eps is ", options.eps,
          ", expected less than 1 (below 0: the layer's policy)");
-  const double eps = options.eps < 0 ? layer.layout().dropBelow : options.eps;
-  std::vector<InitialState> all;
-  std::vector<float> columns(size_t(layer.layout().denseFloats));
-  std::vector<float> rows(manifest.denseForm ? columns.size() : 0);
-  for (size_t i = 0; i < states.slots.size(); ++i)
-    for (int32_t head = 0; head < manifest.heads; ++head) {
-      readDense(manifest, layout, dense, states.placeOf(i), head,
-                columns.data());
-      const int64_t state = layer.firstState(states.slots[i]) + head;
-      if (manifest.denseForm) { // [dv, dk]
-        for (int64_t k = 0; k < manifest.dk; ++k)
-          for (int64_t v = 0; v < manifest.dv; ++v)
-            rows[size_t(v * manifest.dk + k)] =
-                columns[size_t(k * manifest.dv + v)];
-        storeElements(layer.layout().storage, layer.denseOf(state), rows.data(),
-                      layer.layout().denseFloats);
-      } else {
-        all.push_back({int32_t(state), columns, {}, {}, {}});
-      }
+  ss_init_options chosen = options;
+  if (chosen.eps < 0)
+    chosen.eps = layer.layout().dropBelow;
+  std::vector<InitialState> part;
+  auto finishPart = [&] {
+    if (!part.empty()) {
+      launchInit(layer, chosen, part);
+      factorizeAll(layer, chosen.eps, part);
     }
-  if (manifest.denseForm)
-    return;
-  factorizeAll(layer, eps, all);
-  for (int32_t slot : states.slots)
-    layer.count[slot] = 0;
-  for (const InitialState &initial : all)
-    adopt(layer, initial);
-  noteAllocation(layer);
+    for (const InitialState &initial : part)
+      adopt(layer, initial);
+    part.clear();
+  };
+  for (size_t i = 0; i < states.slots.size(); ++i) {
+    const int32_t slot = states.slots[i];
+    if (!manifest.denseForm)
+      layer.count[slot] = 0;
+    for (int32_t head = 0; head < manifest.heads; ++head) {
+      InitialState initial;
+      initial.state = int32_t(layer.firstState(slot) + head);
+      initial.columns.resize(size_t(layer.layout().denseFloats));
+      readDense(manifest, layout, dense, states.placeOf(i), head,
+                initial.columns.data());
+      if (manifest.denseForm) {
+        const std::vector<float> h = transposed(initial.columns, manifest);
+        storeElements(layer.layout().storage, layer.denseOf(initial.state),
+                      h.data(), layer.layout().denseFloats);
+        continue;
+      }
+      part.push_back(std::move(initial));
+      if (part.size() == kStatesAtOnce)
+        finishPart();
+    }
+  }
+  finishPart();
+  if (!manifest.denseForm)
+    noteAllocation(layer);
 }
 
 } // namespace sinkstate::runtime

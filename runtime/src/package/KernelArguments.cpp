@@ -5,13 +5,14 @@
 namespace sinkstate::runtime {
 namespace {
 constexpr uint8_t kState = InFactoredDecode | InCompact | InDensify;
+constexpr uint8_t kTable = kState | InInit;
 constexpr uint8_t kDecode = InFactoredDecode | InDenseDecode;
 
 // In the order of `Argument`.
 constexpr ArgumentInfo kArguments[] = {
-    {"rows", kStoredType, kState},   {"weights", "f32*", kState},
-    {"row_base", "i64*", kState},    {"rank", "i32*", kState},
-    {"status", "i32*", kState},      {"count", "i32*", kState},
+    {"rows", kStoredType, kState},   {"weights", "f32*", kTable},
+    {"row_base", "i64*", kTable},    {"rank", "i32*", kTable},
+    {"status", "i32*", kTable},      {"count", "i32*", kState},
     {"buffer_k", "f32*", kState},    {"buffer_u", "f32*", kState},
     {"buffer_g", "f32*", kState},    {"slots", "i32*", kDecode},
     {"q", "f32*", kDecode},          {"q_stride", "i64", kDecode},
@@ -21,12 +22,15 @@ constexpr ArgumentInfo kArguments[] = {
     {"beta", "f32*", kDecode},       {"beta_stride", "i64", kDecode},
     {"a_log", "f32*", kDecode},      {"dt_bias", "f32*", kDecode},
     {"y", "f32*", kDecode},          {"y_stride", "i64", kDecode},
-    {"work", "i32*", InCompact | InDensify},
-    {"work_count", "i32*", InCompact | InDensify},
+    {"work", "i32*", InCompact | InDensify | InInit},
+    {"work_count", "i32*", InCompact | InDensify | InInit},
     {"count_ahead", "i32", InCompact | InDensify},
-    {"policy_value", "f32", InCompact},
-    {"max_rank", "i32", InCompact},  {"row_capacity", "i32*", InCompact},
+    {"policy_value", "f32", InCompact | InInit},
+    {"max_rank", "i32", InCompact | InInit},
+    {"row_capacity", "i32*", InCompact},
     {"out", "f32*", InDensify},      {"out_base", "i64*", InDensify},
+    {"factors", "f32*", InInit},     {"matrices", "f32*", InInit},
+    {"matrix_base", "i64*", InInit}, {"seed", "i64", InInit},
     {"dense", kStoredType, InDenseDecode},
 };
 static_assert(std::size(kArguments) == size_t(Argument::Size));
@@ -40,6 +44,8 @@ const char *kernelRoleName(KernelRole role) {
     return "compact";
   case KernelRole::Densify:
     return "densify";
+  case KernelRole::Init:
+    return "init";
   }
   return "unknown";
 }

@@ -17,7 +17,7 @@
 
 namespace sinkstate::runtime {
 
-enum class KernelRole : uint8_t { Decode, Compact, Densify };
+enum class KernelRole : uint8_t { Decode, Compact, Densify, Init };
 const char *kernelRoleName(KernelRole role);
 
 enum class Argument : uint8_t {
@@ -25,7 +25,7 @@ enum class Argument : uint8_t {
   Slots, Q, QStride, K, KStride, V, VStride, Gate, GateStride, Beta,
   BetaStride, ALog, DtBias, Y, YStride,
   Work, WorkCount, CountAhead, PolicyValue, MaxRank,
-  RowCapacity, Out, OutBase, Dense,
+  RowCapacity, Out, OutBase, Factors, Matrices, MatrixBase, Seed, Dense,
   Size
 };
 
@@ -34,7 +34,8 @@ enum ArgumentPlace : uint8_t {
   InFactoredDecode = 1,
   InCompact = 2,
   InDensify = 4,
-  InDenseDecode = 8
+  InDenseDecode = 8,
+  InInit = 16
 };
 
 inline constexpr std::string_view kStoredType = "stored*";

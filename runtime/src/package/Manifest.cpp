@@ -69,9 +69,11 @@ KernelManifest parseKernel(const Json &json, size_t position) {
     kernel.role = KernelRole::Compact;
   else if (role == "densify")
     kernel.role = KernelRole::Densify;
+  else if (role == "init")
+    kernel.role = KernelRole::Init;
   else
     malformed(named.place(), ": role '", role,
-              "', expected 'decode', 'compact' or 'densify'");
+              "', expected 'decode', 'compact', 'densify' or 'init'");
   if (named.has("programs_per_block"))
     kernel.programsPerBlock = named.integer("programs_per_block", 1, 32);
   if (named.has("loops"))
@@ -126,6 +128,8 @@ void checkBindings(const LayerManifest &layer, const KernelManifest &kernel) {
     place = layer.denseForm ? InDenseDecode : InFactoredDecode;
   else if (kernel.role == KernelRole::Compact)
     place = InCompact;
+  else if (kernel.role == KernelRole::Init)
+    place = InInit;
   for (Argument argument : kernel.arguments) {
     const ArgumentInfo &info = argumentInfo(argument);
     if (!(info.places & place))
@@ -226,6 +230,8 @@ LayerManifest parseLayer(const Json &json, size_t position,
   if (!layer.denseForm) {
     layer.compact = find(KernelRole::Compact);
     layer.densify = find(KernelRole::Densify);
+    if (names.has("init"))
+      layer.init = find(KernelRole::Init);
   }
   return layer;
 }

@@ -40,6 +40,7 @@ struct LayerManifest {
   int32_t phase = 0;
   int32_t rank = 0; ///< upper bound of stored rows per state
   KernelIndex decode = kNoKernel, compact = kNoKernel, densify = kNoKernel;
+  KernelIndex init = kNoKernel; ///< optional
 
   /// Rows in which nothing of a state can be lost: what `rank` must allow.
   int32_t neededRank() const;

@@ -139,7 +139,7 @@ TEST_F(Manifest, Kernels) {
       "expected 'decode'");
   expectMalformed([](Json &m) { m["kernels"][0]["role"] = "prefill"; },
                   "kernel 'layer0_decode': role 'prefill', expected 'decode', "
-                  "'compact' or 'densify'");
+                  "'compact', 'densify' or 'init'");
   expectMalformed([](Json &m) { m["kernels"][1]["name"] = "layer0_decode"; },
                   "kernel 'layer0_decode' appears twice");
   expectMalformed(

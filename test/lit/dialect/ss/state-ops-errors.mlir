@@ -595,7 +595,7 @@ func.func @f(%s: !S) {
 !A = !ss.factors<heads = 4, rows = 8, dv = 80, dk = 128>
 !F = !ss.factors<heads = 4, rows = 16, dv = 80, dk = 128>
 func.func @f(%s: !S) {
-  // expected-error @+1 {{has role 'prefill', expected 'decode', 'compact' or 'densify'}}
+  // expected-error @+1 {{has role 'prefill', expected 'decode', 'compact', 'densify' or 'init'}}
   %0 = ss.fused "prefill"(%s) : (!S) -> tensor<4x128x80xf32> {
   ^bb0(%a: !S):
     %0 = ss.densify %a : !S -> tensor<4x128x80xf32>

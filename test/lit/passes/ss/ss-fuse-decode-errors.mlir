@@ -8,5 +8,5 @@
 
 // A role that is none is found before any pass.
 // RUN: ss-opt %s --verify-diagnostics --pass-pipeline='builtin.module(func.func(ss-fuse-decode))'
-// expected-error @+1 {{'ss.role' is "prefill", expected "decode", "compact" or "densify"}}
+// expected-error @+1 {{'ss.role' is "prefill", expected "decode", "compact", "densify" or "init"}}
 func.func private @f() attributes {ss.role = "prefill"}
