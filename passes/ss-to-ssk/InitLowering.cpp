@@ -52,7 +52,7 @@ private:
   void addStatus(Value bits);
   Value loadScaled();
   void randomTest(Value number);
-  void orthonormalize(Value rows, int64_t columns, Value spare);
+  void orthonormalize(Value rows);
   void project();
   void iterate();
   Value lastAndFirst(Value &first);
@@ -70,8 +70,8 @@ private:
   Value test, left, right, spare;  ///< one block
   Value gram, factor, vectors, squares, coefficients;
   Value allLeft, allRight;         ///< all blocks
-  Value bigGram, bigWork, bigFactor, core, xt, yt, sigma;
-  Value newLeft, newRight, status;
+  Value bigFactor, core, xt, yt, sigma;
+  Value status;
 };
 
 } // namespace
@@ -89,15 +89,11 @@ void Init::allocate() {
   coefficients = k.name("coefficients", k.shared({block, most}, k.f64()));
   allLeft = k.name("all_left", k.shared({most, s.dv}, k.f32()));
   allRight = k.name("all_right", k.shared({most, s.dk}, k.f32()));
-  bigGram = k.name("all_gram", k.shared({most, most}, k.f64()));
-  bigWork = k.name("all_work", k.shared({most, most}, k.f64()));
   bigFactor = k.name("all_factor", k.shared({most, most}, k.f64()));
   core = k.name("core", k.shared({most, most}, k.f64()));
   xt = k.name("xt", k.shared({most, most}, k.f64()));
   yt = k.name("yt", k.shared({most, most}, k.f64()));
   sigma = k.name("sigma", k.shared({most}, k.f64()));
-  newLeft = k.name("new_left", k.shared({most, s.dv}, k.f32()));
-  newRight = k.name("new_right", k.shared({most, s.dk}, k.f32()));
   status = k.name("status", k.shared({1}, k.i32()));
   k.write(k.integer(0), status, k.index(0));
 }
@@ -187,12 +183,11 @@ void Init::randomTest(Value number) {
   });
 }
 
-void Init::orthonormalize(Value rows, int64_t columns, Value into) {
+void Init::orthonormalize(Value rows) {
   k.matmul(rows, rows, gram, false, true);
   addStatus(k.call("ss_orthogonalize", {k.integer(block), gram, factor}, {1},
                    {1, 2}));
-  k.matmul(factor, rows, into, false, false);
-  copyRows(into, rows, k.index(0), block, columns, k.f32());
+  k.matmul(factor, rows, rows, false, false);
 }
 
 /// Takes the blocks before out of the block's left vectors.
@@ -213,14 +208,14 @@ void Init::project() {
 void Init::iterate() {
   auto improve = [&] {
     project();
-    orthonormalize(left, s.dv, spare);
+    orthonormalize(left);
   };
   k.note("subspace iterations");
   k.matmul(test, matrix, left, false, false);
   improve();
   k.loop(k.index(0), k.index(kIterations), 1, [&](Value) {
     k.matmul(left, matrix, right, false, true);
-    orthonormalize(right, s.dk, test);
+    orthonormalize(right);
     k.matmul(right, matrix, left, false, false);
     improve();
   });
@@ -256,26 +251,21 @@ void Init::takeOut() {
   });
 }
 
-/// allRight = R^T Q with orthonormal rows of Q = T allRight, R = T G.
+/// B = R^T (T B) with orthonormal rows of T B; R is left in `core`.
 void Init::orthogonalizeRight() {
-  k.note("orthogonalise the right side: Q = T B, R = T G, G = B B^T");
+  k.note("orthogonalise the right side: B = R^T (T B)");
   Value size = k.integer(most);
-  k.matmul(allRight, allRight, bigGram, false, true);
-  copyRows(bigGram, bigWork, k.index(0), most, most, k.f64());
+  k.matmul(allRight, allRight, core, false, true);
   Value bits = k.name("bits", k.call("ss_orthogonalize",
-                                     {size, bigWork, bigFactor}, {1}, {1, 2}));
+                                     {size, core, bigFactor}, {1}, {1, 2}));
   addStatus(bits);
-  k.matmul(bigFactor, bigGram, core, false, false);
   Value again = k.bitAnd(bits, k.integer(SS_STATUS_ILL_CONDITIONED));
   k.branch(k.less(k.integer(0), again), [&] {
     k.note("ill-conditioned: form Q and orthogonalise it once more");
-    k.matmul(bigFactor, allRight, newRight, false, false);
-    k.matmul(newRight, allRight, bigGram, false, true);
-    k.matmul(newRight, newRight, bigWork, false, true);
-    addStatus(k.call("ss_orthogonalize", {size, bigWork, bigFactor}, {1},
-                     {1, 2}));
-    k.matmul(bigFactor, bigGram, core, false, false);
-    copyRows(newRight, allRight, k.index(0), most, s.dk, k.f32());
+    k.matmul(bigFactor, allRight, allRight, false, false);
+    k.matmul(allRight, allRight, yt, false, true);
+    addStatus(k.call("ss_orthogonalize", {size, yt, bigFactor}, {1}, {1, 2}));
+    k.matmul(yt, core, core, false, false);
   });
 }
 
@@ -284,9 +274,9 @@ void Init::decompose() {
   k.note("R = X diag(sigma) Y^T, H = left^T R^T Q: the exact SVD in this space");
   addStatus(k.call("ss_core_svd", {k.integer(most), core, xt, sigma, yt}, {1},
                    {1, 2, 3, 4}));
-  k.matmul(yt, allLeft, newLeft, false, false);
-  k.matmul(xt, bigFactor, bigWork, false, false);
-  k.matmul(bigWork, allRight, newRight, false, false);
+  k.matmul(yt, allLeft, allLeft, false, false);
+  k.matmul(xt, bigFactor, bigFactor, false, false);
+  k.matmul(bigFactor, allRight, allRight, false, false);
 }
 
 void Init::poison() {
@@ -315,9 +305,9 @@ void Init::store(Value unscale) {
                                          k.index(0)))};
       })[0];
   k.loop(k.index(0), kept, 1, [&](Value i) {
-    k.store(k.load(row(s.dk), newRight, {i, k.index(0)}), arg("factors"),
+    k.store(k.load(row(s.dk), allRight, {i, k.index(0)}), arg("factors"),
             t.row(i, 0));
-    k.store(k.load(row(s.dv), newLeft, {i, k.index(0)}), arg("factors"),
+    k.store(k.load(row(s.dv), allLeft, {i, k.index(0)}), arg("factors"),
             t.row(i, s.dk));
     k.write(k.mul(k.narrow(k.read(sigma, i)), unscale), arg("weights"),
             k.add(t.base, i));

@@ -19,8 +19,9 @@ def SSKPreparePass : Pass<"ssk-prepare", "::sinkstate::ssk::KernelOp"> {
       an access in one iteration is separated from the next. Two accesses to
       different arguments or different scratch never conflict, nor do writes of
       single elements, which are all made by lane 0;
-    * sets `pitch` on scratch that is a factor of `ssk.matmul` and whose rows
-      would all begin in the same bank of shared memory;
+    * sets `pitch` on scratch that is a factor of `ssk.matmul`, or an argument of
+      a routine beside one that is, and whose rows would all begin in the same
+      bank of shared memory;
     * gives scratch that is never needed at the same time the same `slot`, and
       lowers `programs_per_block` by halves until the scratch of a block fits
       `max-shared-bytes`, or to 1;

@@ -74,15 +74,40 @@ void Prepare::setAccessWidths() {
   });
 }
 
+/// The scratch that products read, and what shares a call of a routine with it:
+/// a routine takes matrices of one pitch.
+static llvm::SmallPtrSet<Operation *, 16> findPitched(KernelOp kernel) {
+  llvm::SmallPtrSet<Operation *, 16> pitched;
+  for (AllocOp alloc : kernel.getBody().getOps<AllocOp>())
+    if (llvm::any_of(alloc->getUsers(), llvm::IsaPred<MatmulOp>))
+      pitched.insert(alloc);
+  SmallVector<CallOp> calls;
+  kernel.walk([&](CallOp call) { calls.push_back(call); });
+  for (size_t before = 0; before != pitched.size();) {
+    before = pitched.size();
+    for (CallOp call : calls) {
+      auto isPitched = [&](Value operand) {
+        return pitched.contains(operand.getDefiningOp());
+      };
+      if (llvm::any_of(call->getOperands(), isPitched))
+        for (Value operand : call->getOperands())
+          if (auto alloc = operand.getDefiningOp<AllocOp>())
+            pitched.insert(alloc);
+    }
+  }
+  return pitched;
+}
+
 /// Products read columns of matrices: where every row begins in the same one of
 /// the 32 banks of 4 bytes, rows are set 8 banks apart.
 void Prepare::setPitches() {
   constexpr int64_t bytesOfBanks = 128, shift = 32;
+  const auto pitched = findPitched(getOperation());
   for (AllocOp alloc : getOperation().getBody().getOps<AllocOp>()) {
     auto type = cast<SharedType>(alloc.getResult().getType());
     int64_t element = type.getElementType().getIntOrFloatBitWidth() / 8;
-    bool isFactor = llvm::any_of(alloc->getUsers(), llvm::IsaPred<MatmulOp>);
-    if (isFactor && type.getRank() == 2 && type.getShape()[1] * element % bytesOfBanks == 0)
+    if (pitched.contains(alloc) && type.getRank() == 2 &&
+        type.getShape()[1] * element % bytesOfBanks == 0)
       alloc.setPitch(type.getShape()[1] + shift / element);
   }
 }

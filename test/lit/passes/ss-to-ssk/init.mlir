@@ -19,8 +19,8 @@
 // CHECK-SAME: ssk.name = "matrix_base"
 // CHECK-SAME: ssk.name = "seed"
 // CHECK-SAME: role = "init"
-// CHECK-DAG: ssk.alloc : !ssk.shared<40x24xf32>
-// CHECK-DAG: ssk.alloc : !ssk.shared<16x40xf32>
+// CHECK-DAG: ssk.alloc {{.*}}!ssk.shared<40x24xf32>
+// CHECK-DAG: ssk.alloc {{.*}}!ssk.shared<16x40xf32>
 // CHECK: ssk.call @ss_orthogonalize
 // CHECK: ssk.call @ss_core_svd
 
