@@ -2,18 +2,24 @@
 
 #include "capi/RowConversion.h"
 
-#include "capi/Failure.h"
-#include "handover/DenseLayout.h"
+#include "capi/ElementTypes.h"
 
 #include <algorithm>
 
 namespace sinkstate::runtime {
 namespace {
 
+using numeric::ElementType;
+
 /// An array of the caller: [batch, tokens, width] with strides in elements.
 struct Rows {
-  const char *name;
-  int64_t width, stride, tokenStride;
+  int64_t stride, tokenStride;
+
+  const void *at(const void *data, ElementType type, int64_t row,
+                 int64_t token) const {
+    return static_cast<const std::byte *>(data) +
+           (row * stride + token * tokenStride) * numeric::elementBytes(type);
+  }
 };
 
 Rows packed(const char *name, int64_t width, int64_t stride,
@@ -26,29 +32,29 @@ Rows packed(const char *name, int64_t width, int64_t stride,
     fail(SS_INVALID_ARGUMENT, "args.", name, " has stride ",
          std::min(stride, tokenStride), ", expected 0 (packed) or at least ",
          width, " elements");
-  return {name, width, stride, tokenStride};
+  return {stride, tokenStride};
 }
 
-void checkType(const char *name, int32_t type) {
-  if (type < SS_ELEMENT_F32 || type > SS_ELEMENT_BF16)
-    fail(SS_INVALID_ARGUMENT, "args.", name, " is ", type,
-         ", expected SS_ELEMENT_F32 (0), SS_ELEMENT_F16 (1) or "
-         "SS_ELEMENT_BF16 (2)");
+/// One f32 row of `width` after the other. Padding rows may point at anything:
+/// they are not read.
+void takeRows(const void *from, ElementType type, const Rows &rows,
+              std::span<const int32_t> slots, int32_t tokens, int64_t width,
+              float *to) {
+  for (size_t row = 0; row < slots.size(); ++row)
+    for (int32_t token = 0; token < tokens; ++token, to += width)
+      if (slots[row] < 0)
+        std::fill_n(to, width, 0.0f);
+      else
+        numeric::loadElements(type, to,
+                              rows.at(from, type, int64_t(row), token), width);
 }
 
-float element(const void *data, int32_t type, int64_t index) {
-  if (type == SS_ELEMENT_F32)
-    return static_cast<const float *>(data)[index];
-  const uint16_t bits = static_cast<const uint16_t *>(data)[index];
-  return type == SS_ELEMENT_F16 ? fromF16(bits) : fromBf16(bits);
-}
-
-void setElement(void *data, int32_t type, int64_t index, float value) {
-  if (type == SS_ELEMENT_F32)
-    static_cast<float *>(data)[index] = value;
-  else
-    static_cast<uint16_t *>(data)[index] =
-        type == SS_ELEMENT_F16 ? toF16(value) : toBf16(value);
+void giveRows(void *to, ElementType type, const Rows &rows, int32_t batch,
+              int32_t tokens, int64_t width, const float *from) {
+  for (int32_t row = 0; row < batch; ++row)
+    for (int32_t token = 0; token < tokens; ++token, from += width)
+      numeric::storeElements(
+          type, const_cast<void *>(rows.at(to, type, row, token)), from, width);
 }
 
 ss_rows rowsOf(const ss_decode_args &args) {
@@ -149,9 +155,11 @@ void RowConversion::decode(StateEngine &engine, int32_t index,
                            const ss_decode_args &given,
                            const ss_token_args *givenTokens) {
   const LayerManifest &layer = checkedLayer(index);
-  checkType("input_type", given.input_type);
-  checkType("gate_type", given.gate_type);
-  checkType("y_type", given.y_type);
+  const ElementType inputType =
+      checkedElementType("args.input_type", given.input_type);
+  const ElementType gateType =
+      checkedElementType("args.gate_type", given.gate_type);
+  const ElementType yType = checkedElementType("args.y_type", given.y_type);
   const Widths width = widthsOf(layer);
   ss_decode_args args = given;
   ss_token_args tokens = givenTokens ? *givenTokens : ss_token_args{};
@@ -159,36 +167,26 @@ void RowConversion::decode(StateEngine &engine, int32_t index,
   if (perRow < 1)
     fail(SS_INVALID_ARGUMENT, "tokens.tokens is ", perRow,
          ", expected at least 1");
-  args.slots = slots(rowsOf(given)).data();
+  const std::span<const int32_t> slotsOfRows = slots(rowsOf(given));
+  args.slots = slotsOfRows.data();
   args.slot_type = args.padding = 0;
   args.input_type = args.gate_type = args.y_type = 0;
   requireRoom(int64_t(given.batch) * perRow);
   auto take = [&](const char *name, ss_input &input, int64_t &tokenStride,
-                  int64_t rowWidth, int32_t type, std::vector<float> &to) {
-    if (type == SS_ELEMENT_F32 || !input.data || rowWidth == 0)
+                  int64_t rowWidth, ElementType type, std::vector<float> &to) {
+    if (type == ElementType::F32 || !input.data || rowWidth == 0)
       return;
     const Rows rows = packed(name, rowWidth, input.stride, tokenStride, perRow);
-    float *next = to.data();
-    for (int32_t row = 0; row < given.batch; ++row)
-      for (int32_t token = 0; token < perRow; ++token)
-        for (int64_t i = 0; i < rowWidth; ++i)
-          // Padding rows may point at anything: they are not read.
-          *next++ = args.slots[row] < 0
-                        ? 0.0f
-                        : element(input.data, type,
-                                  row * rows.stride +
-                                      token * rows.tokenStride + i);
+    takeRows(input.data, type, rows, slotsOfRows, perRow, rowWidth, to.data());
     input = {to.data(), 0};
     tokenStride = 0;
   };
-  take("q", args.q, tokens.q_token_stride, width.key, given.input_type, q);
-  take("k", args.k, tokens.k_token_stride, width.key, given.input_type, k);
-  take("v", args.v, tokens.v_token_stride, width.value, given.input_type, v);
-  take("gate", args.gate, tokens.gate_token_stride, width.gate,
-       given.gate_type, gate);
-  take("beta", args.beta, tokens.beta_token_stride, width.beta,
-       given.gate_type, beta);
-  const bool convertsY = given.y_type != SS_ELEMENT_F32 && given.y;
+  take("q", args.q, tokens.q_token_stride, width.key, inputType, q);
+  take("k", args.k, tokens.k_token_stride, width.key, inputType, k);
+  take("v", args.v, tokens.v_token_stride, width.value, inputType, v);
+  take("gate", args.gate, tokens.gate_token_stride, width.gate, gateType, gate);
+  take("beta", args.beta, tokens.beta_token_stride, width.beta, gateType, beta);
+  const bool convertsY = yType != ElementType::F32 && given.y;
   Rows out = {};
   if (convertsY) {
     out = packed("y", width.value, given.y_stride, tokens.y_token_stride,
@@ -200,14 +198,8 @@ void RowConversion::decode(StateEngine &engine, int32_t index,
     engine.decodeTokens(index, args, tokens);
   else
     engine.decodeLayer(index, args);
-  if (!convertsY)
-    return;
-  const float *next = y.data();
-  for (int32_t row = 0; row < given.batch; ++row)
-    for (int32_t token = 0; token < perRow; ++token)
-      for (int64_t i = 0; i < width.value; ++i)
-        setElement(given.y, given.y_type,
-                   row * out.stride + token * out.tokenStride + i, *next++);
+  if (convertsY)
+    giveRows(given.y, yType, out, given.batch, perRow, width.value, y.data());
 }
 
 bool needsConversion(const ss_rows &rows) {

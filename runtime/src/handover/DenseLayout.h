@@ -34,12 +34,6 @@ void writeDense(const LayerManifest &layer, const ss_dense_layout &layout,
                 void *out, int64_t place, int64_t head, const float *state,
                 int64_t vStride, int64_t kStride);
 
-// Halves, rounded to nearest even; NaN stays NaN.
-float fromF16(uint16_t bits);
-uint16_t toF16(float value);
-float fromBf16(uint16_t bits);
-uint16_t toBf16(float value);
-
 } // namespace sinkstate::runtime
 
 #endif

@@ -7,26 +7,21 @@
 #ifndef SINKSTATE_PACKAGE_STORAGE_H
 #define SINKSTATE_PACKAGE_STORAGE_H
 
-#include <cstdint>
+#include "numeric/Elements.h"
+
 #include <optional>
 #include <string_view>
 
 namespace sinkstate::runtime {
 
-enum class Storage : uint8_t { F32, F16, BF16 };
+using Storage = numeric::ElementType;
+using numeric::elementBytes;
+using numeric::loadElements;
+using numeric::storeElements;
 
 /// "f32", "f16" or "bf16".
 const char *storageName(Storage storage);
 std::optional<Storage> storageByName(std::string_view name);
-
-constexpr int64_t elementBytes(Storage storage) {
-  return storage == Storage::F32 ? 4 : 2;
-}
-
-/// Elements from memory as f32, which is exact.
-void loadElements(Storage storage, float *to, const void *from, int64_t count);
-/// Rounds to nearest, ties to even; beyond the range of the type to infinity.
-void storeElements(Storage storage, void *to, const float *from, int64_t count);
 
 } // namespace sinkstate::runtime
 

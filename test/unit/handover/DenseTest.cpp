@@ -2,7 +2,7 @@
 
 #include "HandOverUnderTest.h"
 
-#include "handover/DenseLayout.h"
+#include "numeric/Elements.h"
 
 #include "sinkstate/routines.h"
 
@@ -106,8 +106,8 @@ TEST(DensifyTo, WritesAnyLayoutAndNothingElse) {
                                 halves.data(), &layout, nullptr));
       for (size_t i = 0; i < expected.size(); ++i)
         ASSERT_EQ(halves[i], type == SS_ELEMENT_F16
-                                 ? runtime::toF16(expected[i])
-                                 : runtime::toBf16(expected[i]));
+                                 ? numeric::F16::narrow(expected[i])
+                                 : numeric::BF16::narrow(expected[i]));
     }
   }
   EXPECT_EQ(look(test, slot), before);
@@ -133,24 +133,6 @@ TEST(DensifyTo, OverlappingLayoutsAreRefused) {
   EXPECT_EQ(result(layout), SS_INVALID_ARGUMENT);
   layout.slot_stride = 128;
   EXPECT_EQ(result(layout), SS_OK);
-}
-
-TEST(Halves, RoundTripAndRoundToNearestEven) {
-  for (uint32_t bits = 0; bits < 65536; ++bits) {
-    const auto half = uint16_t(bits);
-    if (const float value = runtime::fromF16(half); !std::isnan(value))
-      ASSERT_EQ(runtime::toF16(value), half);
-    if (const float value = runtime::fromBf16(half); !std::isnan(value))
-      ASSERT_EQ(runtime::toBf16(value), half);
-  }
-  EXPECT_EQ(runtime::toF16(1 + 0x1p-11f), 0x3c00); // a tie, to even
-  EXPECT_EQ(runtime::toF16(1 + 3 * 0x1p-11f), 0x3c02);
-  EXPECT_EQ(runtime::toF16(65519.0f), 0x7bff);
-  EXPECT_EQ(runtime::toF16(65520.0f), 0x7c00);
-  EXPECT_EQ(runtime::toF16(-0x1p-25f), 0x8000);
-  EXPECT_EQ(runtime::toBf16(1 + 0x1p-8f), 0x3f80);
-  EXPECT_TRUE(std::isnan(runtime::fromF16(runtime::toF16(NAN))));
-  EXPECT_TRUE(std::isnan(runtime::fromBf16(runtime::toBf16(NAN))));
 }
 
 // densify(init(H)) is H up to what was dropped, whatever the rank and scale.

@@ -2,10 +2,11 @@
 
 #include "EngineUnderTest.h"
 
+#include "numeric/Elements.h"
+
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <bit>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -30,15 +31,12 @@ float coarse(float value) {
   return float(int(value * 16)) / 16;
 }
 
-std::vector<uint16_t> bf16Of(const std::vector<float> &values) {
-  std::vector<uint16_t> bits;
-  for (float value : values)
-    bits.push_back(uint16_t(std::bit_cast<uint32_t>(value) >> 16));
+std::vector<uint16_t> halvesOf(int32_t type, const std::vector<float> &values) {
+  std::vector<uint16_t> bits(values.size());
+  numeric::storeElements(type == SS_ELEMENT_F16 ? numeric::ElementType::F16
+                                                : numeric::ElementType::BF16,
+                         bits.data(), values.data(), int64_t(values.size()));
   return bits;
-}
-
-float fromBf16(uint16_t bits) {
-  return std::bit_cast<float>(uint32_t(bits) << 16);
 }
 
 /// One token of one request in f32, and what it gives.
@@ -75,7 +73,8 @@ template <typename T> const float *asFloats(const std::vector<T> &values) {
   return reinterpret_cast<const float *>(values.data());
 }
 
-TEST(ElementTypes, HalvesThatAreExactGiveTheBitsOfF32) {
+/// Halves of one type beside the same numbers in f32.
+void compareHalves(int32_t type, uint16_t nan) {
   ss_engine_options options = optionsFor(2);
   options.max_batch = 3;
   EngineUnderTest test(oneLayer(), options, false);
@@ -84,12 +83,11 @@ TEST(ElementTypes, HalvesThatAreExactGiveTheBitsOfF32) {
   for (int step = 0; step < 20; ++step) {
     Token token(test.kernels.layers()[0], 3, step);
     test.engine.decodeLayer(0, argsOf(test, &plain, token));
-    // The same in bf16 with int64 slots, between rows of padding whose inputs
+    // The same in halves with int64 slots, between rows of padding whose inputs
     // are NaN.
-    const uint16_t nan = 0x7fc0;
     auto padded = [&](const std::vector<float> &values) {
       std::vector<uint16_t> bits(values.size(), nan);
-      for (uint16_t b : bf16Of(values))
+      for (uint16_t b : halvesOf(type, values))
         bits.push_back(b);
       bits.insert(bits.end(), values.size(), nan);
       return bits;
@@ -103,7 +101,7 @@ TEST(ElementTypes, HalvesThatAreExactGiveTheBitsOfF32) {
     args.batch = 3;
     args.slots = reinterpret_cast<const int32_t *>(slots);
     args.slot_type = SS_SLOT_I64;
-    args.input_type = args.gate_type = args.y_type = SS_ELEMENT_BF16;
+    args.input_type = args.gate_type = args.y_type = type;
     args.q = {asFloats(q), 0};
     args.k = {asFloats(k), 0};
     args.v = {asFloats(v), 0};
@@ -112,11 +110,11 @@ TEST(ElementTypes, HalvesThatAreExactGiveTheBitsOfF32) {
     args.y = reinterpret_cast<float *>(y.data());
     test.engine.decodeLayer(0, args);
     const size_t width = token.y.size();
+    const std::vector<uint16_t> expected = halvesOf(type, token.y);
     for (size_t i = 0; i < width; ++i) {
       EXPECT_EQ(y[i], 0);
       EXPECT_EQ(y[2 * width + i], 0);
-      EXPECT_NEAR(fromBf16(y[width + i]), token.y[i],
-                  std::abs(token.y[i]) / 128);
+      EXPECT_EQ(y[width + i], expected[i]);
     }
     test.engine.endStep({plain});
     test.engine.endStepRows({sizeof(ss_rows), 3, slots, SS_SLOT_I64,
@@ -124,6 +122,11 @@ TEST(ElementTypes, HalvesThatAreExactGiveTheBitsOfF32) {
   }
   EXPECT_EQ(test.engine.densify(0, plain), test.engine.densify(0, int32_t(wide)));
   EXPECT_GT(test.engine.statistics().conversion_bytes, 0);
+}
+
+TEST(ElementTypes, HalvesThatAreExactGiveTheBitsOfF32) {
+  compareHalves(SS_ELEMENT_BF16, 0x7fc0);
+  compareHalves(SS_ELEMENT_F16, 0x7e00);
 }
 
 TEST(Padding, TheNullSlotIsNobodysAndItsRowIsZero) {

@@ -1,5 +1,6 @@
 //===- CastTest.cpp - casts from and to 16-bit floats, every value --------===//
-#include "../FloatFormat.h"
+#include "../../numeric/FloatFormat.h"
+#include "../CastKernels.h"
 #include "CpuTest.h"
 
 #include <cstring>

@@ -4,7 +4,8 @@
 // them; those of a GPU are instructions, and run in the conformance suite there.
 //
 //===----------------------------------------------------------------------===//
-#include "../FloatFormat.h"
+#include "../../numeric/FloatFormat.h"
+#include "../CastKernels.h"
 #include "HostKernels.h"
 
 #include <gtest/gtest.h>

@@ -4,8 +4,8 @@
 // as a search in it. Shares nothing with the code under test.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SINKSTATE_TEST_UNIT_CODEGEN_FLOATFORMAT_H
-#define SINKSTATE_TEST_UNIT_CODEGEN_FLOATFORMAT_H
+#ifndef SINKSTATE_TEST_UNIT_NUMERIC_FLOATFORMAT_H
+#define SINKSTATE_TEST_UNIT_NUMERIC_FLOATFORMAT_H
 
 #include <algorithm>
 #include <bit>
@@ -19,7 +19,7 @@ namespace sinkstate::test {
 class FloatFormat {
 public:
   FloatFormat(int exponentBits, int fractionBits)
-      : fractionBits(fractionBits), infinity(((1 << exponentBits) - 1) << fractionBits) {
+      : infinity(((1 << exponentBits) - 1) << fractionBits) {
     const int bias = (1 << (exponentBits - 1)) - 1;
     for (int bits = 0; bits < infinity; ++bits) {
       const int exponent = bits >> fractionBits, fraction = bits & ((1 << fractionBits) - 1);
@@ -91,47 +91,10 @@ public:
   }
 
 private:
-  int fractionBits, infinity;
+  int infinity;
   std::vector<double> finite; ///< values of the bits without sign
 };
 
-/// Kernels that convert 64 elements a program, as vectors and one element as a
-/// scalar.
-inline const char *const kCastKernels = R"(
-ssk.kernel @widen(%a: !ssk.global<${T}> {ssk.name = "a"}, %b: !ssk.global<f32> {ssk.name = "b"}, %s: !ssk.global<f32> {ssk.name = "s"}) attributes {programs_per_block = 1 : i64} {
-  %p = ssk.program_id : index
-  %c64 = arith.constant 64 : index
-  %i = arith.muli %p, %c64 : index
-  %t = ssk.load %a[%i] : !ssk.global<${T}> -> !ssk.tile<64x${T}, lanes = 0>
-  %w = ssk.map (%t) dims [[0]] : (!ssk.tile<64x${T}, lanes = 0>) -> !ssk.tile<64xf32, lanes = 0> {
-  ^bb0(%x: ${T}):
-    %y = arith.extf %x : ${T} to f32
-    ssk.yield %y : f32
-  }
-  ssk.store %w, %b[%i] : !ssk.tile<64xf32, lanes = 0>, !ssk.global<f32>
-  %x = ssk.read %a[%i] : !ssk.global<${T}>
-  %y = arith.extf %x : ${T} to f32
-  ssk.write %y, %s[%p] : !ssk.global<f32>
-  ssk.return
-}
-ssk.kernel @narrow(%a: !ssk.global<f32> {ssk.name = "a"}, %b: !ssk.global<${T}> {ssk.name = "b"}, %s: !ssk.global<${T}> {ssk.name = "s"}) attributes {programs_per_block = 1 : i64} {
-  %p = ssk.program_id : index
-  %c64 = arith.constant 64 : index
-  %i = arith.muli %p, %c64 : index
-  %t = ssk.load %a[%i] : !ssk.global<f32> -> !ssk.tile<64xf32, lanes = 0>
-  %w = ssk.map (%t) dims [[0]] : (!ssk.tile<64xf32, lanes = 0>) -> !ssk.tile<64x${T}, lanes = 0> {
-  ^bb0(%x: f32):
-    %y = arith.truncf %x : f32 to ${T}
-    ssk.yield %y : ${T}
-  }
-  ssk.store %w, %b[%i] : !ssk.tile<64x${T}, lanes = 0>, !ssk.global<${T}>
-  %x = ssk.read %a[%i] : !ssk.global<f32>
-  %y = arith.truncf %x : f32 to ${T}
-  ssk.write %y, %s[%p] : !ssk.global<${T}>
-  ssk.return
-}
-)";
-
 } // namespace sinkstate::test
 
-#endif // SINKSTATE_TEST_UNIT_CODEGEN_FLOATFORMAT_H
+#endif // SINKSTATE_TEST_UNIT_NUMERIC_FLOATFORMAT_H

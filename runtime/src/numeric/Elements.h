@@ -1,0 +1,51 @@
+//===- Elements.h - Arrays of floats of several types -----------*- C++ -*-===//
+//
+// The one place where numbers in memory become f32 and come from there: rows
+// and dense states as an engine stores them, arrays as a caller has them.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SINKSTATE_NUMERIC_ELEMENTS_H
+#define SINKSTATE_NUMERIC_ELEMENTS_H
+
+#include "numeric/BinaryFloat.h"
+
+#include <cstdint>
+
+namespace sinkstate::numeric {
+
+enum class ElementType : uint8_t { F32, F16, BF16 };
+
+constexpr int64_t elementBytes(ElementType type) {
+  return type == ElementType::F32 ? 4 : 2;
+}
+
+/// f32 where a format is expected.
+struct F32 {
+  using Bits = float;
+  static constexpr float widen(float value) { return value; }
+  static constexpr float narrow(float value) { return value; }
+};
+
+/// Calls `body` with the format of a type: an F32, F16 or BF16.
+template <typename Body>
+decltype(auto) withFormat(ElementType type, const Body &body) {
+  switch (type) {
+  case ElementType::F16:
+    return body(F16());
+  case ElementType::BF16:
+    return body(BF16());
+  case ElementType::F32:
+    break;
+  }
+  return body(F32());
+}
+
+/// Elements from memory as f32, which is exact.
+void loadElements(ElementType type, float *to, const void *from, int64_t count);
+/// Rounds to nearest, ties to even; beyond the range of the type to infinity.
+void storeElements(ElementType type, void *to, const float *from,
+                   int64_t count);
+
+} // namespace sinkstate::numeric
+
+#endif
