@@ -129,6 +129,8 @@ public:
              "batches instead"},
             {"ConsolidatedRuns",
              "frozen parts are not consolidated on the CUDA device"},
+            {"DeterministicRuns",
+             "frozen parts are not consolidated on the CUDA device"},
             {"DenseFallback", "states do not go dense on the CUDA device"},
             {"NarrowFallback", "states do not go dense on the CUDA device"},
             {"NarrowRows.KeepConsolidatedRunsClose",

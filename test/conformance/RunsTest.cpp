@@ -166,4 +166,44 @@ INSTANTIATE_TEST_SUITE_P(Conformance, ConsolidatedRuns,
                                          "mamba2_budget"}),
                          caseName);
 
+//===----------------------------------------------------------------------===//
+// Modes of consolidation
+//===----------------------------------------------------------------------===//
+
+class DeterministicRuns : public ConformanceTest {};
+
+// With states that go dense, where the graph's may: what a state becomes must
+// not depend on when its SVD is done.
+TEST_P(DeterministicRuns, WithoutLagHaveTheBitsOfInlineOnes) {
+  for (int32_t every : {1, 4}) {
+    SCOPED_TRACE(every);
+    std::vector<std::vector<std::vector<float>>> outputs[2];
+    for (int mode : {0, 1}) {
+      ss_engine_options options = optionsFor(1);
+      options.consolidate_every = every;
+      options.consolidation = mode == 0 ? SS_CONSOLIDATION_INLINE
+                                        : SS_CONSOLIDATION_DETERMINISTIC;
+      options.consolidation_lag = 0;
+      Running run(GetParam(), options, /*withOracle=*/false);
+      RequestStyle style;
+      style.rank = 12;
+      style.noise = 0.1;
+      style.gateMean = -1;
+      DrivenRequest request = run.request(17, style);
+      for (int step = 0; step < 120; ++step)
+        outputs[mode].push_back(run.driver.step({&request}).y);
+      EXPECT_GT(run.engine.statistics().consolidations, 0);
+    }
+    EXPECT_EQ(outputs[0], outputs[1]);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Conformance, DeterministicRuns,
+    onEveryBackEnd({"gdn_relative", "mamba2_relative", "kda_relative",
+                    "hybrid_relative", "hybrid", "gdn_f16", "gdn_bf16",
+                    "mamba2_f16", "mamba2_bf16", "kda_f16", "kda_bf16",
+                    "hybrid_f16", "hybrid_bf16"}),
+    caseName);
+
 } // namespace

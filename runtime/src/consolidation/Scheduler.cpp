@@ -31,6 +31,10 @@ Scheduler::Scheduler(const SchedulerOptions &options)
 void Scheduler::compacted(int32_t layer, int32_t slot, uint64_t epoch, bool due,
                           double now) {
   Place &place = at(layer, slot);
+  if (due && !place.listed) {
+    layers[size_t(layer)].listed.push_back(slot);
+    place.listed = true;
+  }
   if (place.everCompacted && now > place.compactedAt)
     average(layers[size_t(layer)].window, now - place.compactedAt);
   place.everCompacted = true;
@@ -40,26 +44,32 @@ void Scheduler::compacted(int32_t layer, int32_t slot, uint64_t epoch, bool due,
 }
 
 std::vector<int32_t> Scheduler::ready(int32_t index, double now,
-                                      const EpochOf &epochOf) const {
-  const Layer &layer = layers[size_t(index)];
+                                      const EpochOf &epochOf) {
+  Layer &layer = layers[size_t(index)];
   std::vector<int32_t> found;
-  for (int32_t slot = 0; slot < slots; ++slot) {
-    const Place &place = at(index, slot);
-    if (!place.waiting || place.busy)
-      continue;
-    // Rows that wait for long are about to change; the event that changes them
-    // brings them back here.
-    if (layer.window > 0 &&
-        now - place.compactedAt > kShareOfWindow * layer.window)
-      continue;
-    if (epochOf(index, slot) == place.epoch)
+  found.reserve(layer.listed.size()); // nothing below takes memory
+  std::erase_if(layer.listed, [&](int32_t slot) {
+    Place &place = at(index, slot);
+    if (place.waiting && place.busy)
+      return false;
+    // Rows that wait for long are about to change, and others have changed
+    // already: the next compaction brings them back here.
+    const bool expired =
+        layer.window > 0 &&
+        now - place.compactedAt > kShareOfWindow * layer.window;
+    if (expired || epochOf(index, slot) != place.epoch)
+      place.waiting = false;
+    if (place.waiting)
       found.push_back(slot);
-  }
+    place.listed = place.waiting;
+    return !place.listed;
+  });
+  std::sort(found.begin(), found.end());
   return found;
 }
 
 int32_t Scheduler::chooseLayer(double now, const EpochOf &epochOf,
-                               std::vector<int32_t> &slotsOfLayer) const {
+                               std::vector<int32_t> &slotsOfLayer) {
   int32_t chosen = -1;
   for (int32_t index = 0; index < int32_t(layers.size()); ++index) {
     const Layer &layer = layers[size_t(index)];

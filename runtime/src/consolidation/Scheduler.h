@@ -89,7 +89,8 @@ public:
 
 private:
   struct Place {
-    bool waiting = false; ///< compacted at `epoch`, and due
+    bool waiting = false; ///< compacted at `epoch`, and due; then listed
+    bool listed = false;
     bool busy = false;    ///< in a job
     uint64_t epoch = 0;
     double compactedAt = 0;
@@ -103,6 +104,8 @@ private:
     int64_t turn = 0;  ///< of its last landing, or of giving up
     double window = 0; ///< seconds between two compactions; 0: not known
     double secondsPerTarget = 0;
+    /// Slots that may be waiting, so that nobody looks at all of them.
+    std::vector<int32_t> listed;
   };
 
   Place &at(int32_t layer, int32_t slot) {
@@ -112,9 +115,9 @@ private:
     return places[size_t(layer) * size_t(slots) + size_t(slot)];
   }
   std::vector<int32_t> ready(int32_t layer, double now,
-                             const EpochOf &epochOf) const;
+                             const EpochOf &epochOf);
   int32_t chooseLayer(double now, const EpochOf &epochOf,
-                      std::vector<int32_t> &slotsOfLayer) const;
+                      std::vector<int32_t> &slotsOfLayer);
   size_t sliceNow(const Layer &layer) const;
   void noteDrop(Layer &layer, size_t targets);
   Job begin(int32_t layer, const std::vector<int32_t> &chosen, double now);

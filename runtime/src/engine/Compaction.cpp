@@ -168,6 +168,8 @@ void Engine::compact(LayerState &layer, const DueWork &due) {
   } catch (const std::bad_alloc &) {
     // States are complete without it; it is tried again next time.
   }
+  for (int32_t slot : due.slots)
+    layer.noteLive(slot, true);
   noteAllocation(layer);
 }
 
@@ -185,6 +187,8 @@ void Engine::settle(LayerState &layer, const DueWork &due) {
     if (++layer.folds[size_t(state)] % kFoldsPerAttempt == 0)
       attempts.push_back(state);
   if (consolidator) {
+    if (options.consolidation == SS_CONSOLIDATION_DETERMINISTIC)
+      consolidateAtBreakEven(layer, consolidated);
     for (const States *states : {&consolidated, &attempts})
       for (int32_t state : *states)
         layer.svdDue[size_t(state)] =

@@ -25,43 +25,6 @@ using consolidation::SvdResult;
 using consolidation::SvdStatus;
 using consolidation::Truncation;
 
-/// The rows of a state as consolidation sees them: f32, in place where they are
-/// stored so.
-class StoredRows {
-public:
-  StoredRows(LayerState &layer, int64_t state)
-      : weights(layer.weightsOf(state)), rank(layer.rank[state]),
-        width(layer.layout().rowFloats), layer(layer), state(state) {
-    if (layer.layout().storage == Storage::F32) {
-      rows = reinterpret_cast<float *>(layer.rowsOf(state));
-      return;
-    }
-    wide.resize(size_t(rank * width));
-    layer.readRows(state, wide.data(), rank * width);
-    rows = wide.data();
-  }
-
-  bool isFinite() const {
-    return std::all_of(weights, weights + rank,
-                       [](float w) { return std::isfinite(w); });
-  }
-
-  /// Rounds the first `count` rows to what is stored.
-  void writeBack(int32_t count) {
-    if (!wide.empty())
-      layer.writeRows(state, rows, count * width);
-  }
-
-  float *rows, *weights;
-  int32_t rank;
-  int64_t width;
-
-private:
-  LayerState &layer;
-  int64_t state;
-  std::vector<float> wide; ///< storages other than f32
-};
-
 /// Keeps the `count` rows of largest weight; needs no memory.
 void dropSmallest(LayerState &layer, int64_t state, int32_t count) {
   float *weights = layer.weightsOf(state);
@@ -75,29 +38,34 @@ void dropSmallest(LayerState &layer, int64_t state, int32_t count) {
   }
 }
 
-/// Consolidates one state; whatever goes wrong leaves its matrix as it was.
+/// Consolidates one state; whatever goes wrong leaves it as it was.
 void consolidateState(LayerState &layer, int64_t state) {
   const LayerManifest &manifest = layer.manifest();
-  StoredRows stored(layer, state);
-  const int32_t active = std::min(manifest.active, stored.rank);
-  if (!stored.isFinite()) {
+  const int64_t width = layer.layout().rowFloats;
+  const int32_t rank = layer.rank[state];
+  const int32_t active = std::min(manifest.active, rank);
+  std::vector<float> weights(layer.weightsOf(state),
+                             layer.weightsOf(state) + rank);
+  if (!std::all_of(weights.begin(), weights.end(),
+                   [](float w) { return std::isfinite(w); })) {
     layer.status[state] |= SS_STATUS_NOT_FINITE;
     return;
   }
-  consolidation::largestFirst(stored.rows, stored.weights, stored.rank,
-                              stored.width, active);
+  std::vector<float> rows(size_t(rank * width));
+  layer.readRows(state, rows.data(), rank * width);
+  consolidation::largestFirst(rows.data(), weights.data(), rank, width, active);
   Truncation truncation;
   truncation.eps = layer.layout().dropBelow;
-  truncation.largest =
-      *std::max_element(stored.weights, stored.weights + stored.rank);
+  truncation.largest = *std::max_element(weights.begin(), weights.end());
   const SvdResult result = consolidation::consolidate(
-      stored.rows + active * stored.width, stored.weights + active,
-      stored.rank - active, manifest.dk, manifest.dv, truncation);
+      rows.data() + active * width, weights.data() + active, rank - active,
+      manifest.dk, manifest.dv, truncation);
   layer.status[state] |= statusBits(result.status);
-  if (result.status == SvdStatus::ok)
-    layer.rank[state] = active + result.rank;
-  // Their order has changed in any case.
-  stored.writeBack(layer.rank[state]);
+  if (result.status != SvdStatus::ok)
+    return;
+  layer.rank[state] = active + result.rank;
+  layer.writeRows(state, rows.data(), layer.rank[state] * width);
+  std::copy_n(weights.begin(), layer.rank[state], layer.weightsOf(state));
 }
 
 /// Runs `body(i)` for i in [0, count) on the host's threads. An iteration that
@@ -132,6 +100,23 @@ void Engine::consolidate(LayerState &layer, const States &work) {
     removed -= layer.rank[state];
   counters.components_removed += removed;
   counters.consolidations += int64_t(due.size());
+}
+
+/// Whether a state goes dense is decided by the rank that its SVD leaves, in
+/// deterministic mode as in line: there such a state does not wait for its
+/// result. Takes those states out of `work`.
+void Engine::consolidateAtBreakEven(LayerState &layer, States &work) {
+  const LayerLayout &layout = layer.layout();
+  if (!layout.denseFallback)
+    return;
+  const auto first = std::stable_partition(
+      work.begin(), work.end(), [&](int32_t state) {
+        return layer.rank[state] < layout.breakEvenRank;
+      });
+  const States atOnce(first, work.end());
+  work.erase(first, work.end());
+  consolidate(layer, atOnce);
+  counters.consolidation_waits += !atOnce.empty();
 }
 
 void Engine::fitIntoBound(LayerState &layer, const States &work) {

@@ -289,9 +289,12 @@ void Consolidator::land(HostJob &job) {
     counters.consolidation_lag_max =
         std::max(counters.consolidation_lag_max, late);
   }
-  for (size_t i = 0; i < job.job.targets.size(); ++i)
-    if (job.job.fresh[i])
-      layer.noteChange(job.job.targets[i].slot);
+  for (size_t i = 0; i < job.job.targets.size(); ++i) {
+    if (!job.job.fresh[i])
+      continue;
+    layer.noteChange(job.job.targets[i].slot);
+    layer.noteLive(job.job.targets[i].slot, true);
+  }
 }
 
 void Consolidator::landFinished() {

@@ -19,7 +19,6 @@ Engine::Engine(std::shared_ptr<const Package> loaded,
     layers.emplace_back(device, layer, options.slots,
                         options.dense_fallback != 0, &budget);
   allocated.resize(layers.size());
-  live.resize(layers.size());
   for (const LayerState &layer : layers)
     noteAllocation(layer);
   slots.resize(size_t(options.slots));
@@ -45,19 +44,6 @@ void Engine::checkLimit() const {
          " slots take: use fewer slots");
 }
 
-int64_t Engine::liveBytes(const LayerState &layer) const {
-  int64_t bytes = 0;
-  for (size_t slot = 0; slot < slots.size(); ++slot) {
-    if (!slots[slot].inUse)
-      continue;
-    const int64_t first = layer.firstState(int32_t(slot));
-    for (int64_t state = first; state < first + layer.heads(); ++state)
-      bytes += layer.layout().liveBytes(
-          layer.manifest().denseForm ? -1 : layer.rank[state]);
-  }
-  return bytes;
-}
-
 void Engine::synchronize(Stream) {
   device.wait();
   if (consolidator)
@@ -69,7 +55,6 @@ void Engine::noteAllocation(const LayerState &layer) {
   int64_t now = layer.allocatedBytes();
   counters.allocated_bytes += now - noted;
   noted = now;
-  live[size_t(indexOf(layer))] = liveBytes(layer);
   counters.allocated_peak =
       std::max(counters.allocated_peak, counters.allocated_bytes);
 }
@@ -94,6 +79,7 @@ void Engine::checkSlot(int32_t slot) const {
 void Engine::resetStates(int32_t slot) {
   for (LayerState &layer : layers) {
     layer.reset(slot);
+    layer.noteLive(slot, slots[size_t(slot)].inUse);
     noteAllocation(layer);
   }
   slots[size_t(slot)].position = 0;
@@ -140,7 +126,7 @@ void Engine::endStep(std::span<const int32_t> batch, Stream) {
   ++counters.steps;
   for (size_t i = 0; i < layers.size(); ++i) {
     allocatedSum += double(allocated[i]);
-    liveSum += double(live[i]);
+    liveSum += double(layers[i].liveBytes());
   }
 }
 
@@ -200,26 +186,18 @@ void Engine::statistics(ss_statistics &out) const {
   uint32_t structSize = out.struct_size;
   out = counters;
   out.struct_size = structSize;
-  for (const LayerState &layer : layers)
+  for (const LayerState &layer : layers) {
+    out.live_bytes += layer.liveBytes();
+    out.used_bytes += layer.tableBytes();
     for (size_t slot = 0; slot < slots.size(); ++slot) {
       if (!slots[slot].inUse)
         continue;
-      int64_t first = layer.firstState(int32_t(slot));
-      for (int64_t state = first; state < first + layer.heads(); ++state) {
-        bool denseForm = layer.manifest().denseForm;
-        out.dense_bytes += layer.layout().denseFloats * 4;
-        out.live_bytes +=
-            layer.layout().liveBytes(denseForm ? -1 : layer.rank[state]);
-      }
-    }
-  for (const LayerState &layer : layers) {
-    out.used_bytes += layer.tableBytes();
-    if (layer.manifest().denseForm)
-      continue;
-    for (size_t slot = 0; slot < slots.size(); ++slot) {
+      out.dense_bytes += layer.heads() * layer.layout().denseFloats * 4;
+      if (layer.manifest().denseForm)
+        continue;
       const int64_t first = layer.firstState(int32_t(slot));
       for (int64_t state = first; state < first + layer.heads(); ++state)
-        out.used_bytes += slots[slot].inUse ? layer.rowBytes(state) : 0;
+        out.used_bytes += layer.rowBytes(state);
     }
   }
   if (out.steps > 0) {
@@ -249,7 +227,7 @@ void Engine::layerStatistics(int32_t index, ss_layer_statistics &out) const {
     }
   }
   out.dense_bytes = out.states * layer.layout().denseFloats * 4;
-  out.live_bytes = liveBytes(layer);
+  out.live_bytes = layer.liveBytes();
   out.allocated_bytes = layer.allocatedBytes();
 }
 

@@ -115,7 +115,6 @@ private:
   /// Brings the counters of allocated bytes up to date.
   void noteAllocation(const LayerState &layer);
   void checkLimit() const;
-  int64_t liveBytes(const LayerState &layer) const;
 
   // handover/Tokens.cpp
   void compactDeferred(LayerState &layer, std::span<const int32_t> batch,
@@ -174,6 +173,7 @@ private:
 
   // Consolidation.cpp
   void consolidate(LayerState &layer, const States &work);
+  void consolidateAtBreakEven(LayerState &layer, States &work);
   void fitIntoBound(LayerState &layer, const States &work);
   void returnToFactors(LayerState &layer, const States &work);
 
@@ -203,7 +203,7 @@ private:
   ArgumentValues values;
   int32_t workCount = 0; ///< of the launch that was queued last
   ss_statistics counters = {};
-  std::vector<int64_t> allocated, live; ///< per layer, as last noted
+  std::vector<int64_t> allocated; ///< per layer, as last noted
   double allocatedSum = 0, liveSum = 0; ///< over the steps
   /// None: consolidation is inline or off. Last: its threads use the rest.
   std::unique_ptr<Consolidator> consolidator;

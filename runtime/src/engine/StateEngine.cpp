@@ -4,7 +4,6 @@
 
 #include "capi/Failure.h"
 #include "cuda/CudaEngine.h"
-#include "capi/Failure.h"
 #include "engine/Engine.h"
 
 #include <sched.h>

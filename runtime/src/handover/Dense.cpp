@@ -251,6 +251,8 @@ void Engine::initialise(int32_t index, const DenseStates &states,
     }
   }
   finishPart();
+  for (int32_t slot : states.slots)
+    layer.noteLive(slot, true);
   if (!manifest.denseForm)
     noteAllocation(layer);
 }

@@ -131,6 +131,7 @@ void Engine::importSlot(int32_t slot, int64_t position,
     layer.decodedTokens[size_t(slot)] = position;
     if (!image.shape.denseForm) {
       importStates(layer, slot, placed[i]);
+      layer.noteLive(slot, true);
       noteAllocation(layer);
       continue;
     }

@@ -16,6 +16,7 @@ LayerState::LayerState(Device &device, const LayerManifest &manifest,
       fixedBytes(sizes.fixedBytes(device)) {
   decodedTokens.resize(size_t(slots), 0);
   epochs.resize(size_t(slots), 0);
+  slotLive.resize(size_t(slots), 0);
   tables = Reservation(device, size_t(fixedBytes));
   device.commit(tables.begin(), tables.bytes());
   if (budget)
@@ -148,6 +149,23 @@ void LayerState::shrinkRows(int64_t state, int64_t rows) noexcept {
   } catch (const std::exception &) {
     // No memory for the smaller block: the larger one serves as well.
   }
+}
+
+int64_t LayerState::liveBytes(int32_t slot) const {
+  if (layer->denseForm)
+    return heads() * sizes.liveBytes(-1);
+  int64_t bytes = 0;
+  const int64_t first = firstState(slot);
+  for (int64_t state = first; state < first + heads(); ++state)
+    bytes += sizes.liveBytes(rank[state]);
+  return bytes;
+}
+
+void LayerState::noteLive(int32_t slot, bool inUse) noexcept {
+  int64_t &noted = slotLive[size_t(slot)];
+  const int64_t now = inUse ? liveBytes(slot) : 0;
+  liveSum += now - noted;
+  noted = now;
 }
 
 int64_t LayerState::allocatedBytes() const {

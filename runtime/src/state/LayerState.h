@@ -95,6 +95,15 @@ public:
   }
   bool isDense(int64_t state) const { return rank[state] < 0; }
 
+  /// Bytes of the states of one slot by the formula of docs/state-math.md
+  /// section 7.
+  int64_t liveBytes(int32_t slot) const;
+  /// The ranks of a slot have changed, or whether it has an owner.
+  void noteLive(int32_t slot, bool inUse) noexcept;
+  /// Of all slots in use, as last noted: no step looks at slots outside its
+  /// batch.
+  int64_t liveBytes() const { return liveSum; }
+
   int64_t allocatedBytes() const;
   /// Of those, what tables, buffers and the rows of these states take up.
   int64_t tableBytes() const { return fixedBytes; }
@@ -143,6 +152,8 @@ private:
   std::unique_ptr<RowPool> rowPool;
   std::vector<RowBlock> blocks;
   std::vector<uint64_t> epochs;     ///< per slot
+  std::vector<int64_t> slotLive;    ///< per slot, as last noted
+  int64_t liveSum = 0;
   std::vector<ReaderStage> readers; ///< per state
   std::vector<Parked> parked;
   size_t readerCount = 0;

@@ -55,10 +55,49 @@ TEST(Consolidation, InlineIsTheDefault) {
 }
 
 TEST(Consolidation, DeterministicWithoutLagIsInlineToTheBit) {
-  ss_engine_options options = modeOptions(1, SS_CONSOLIDATION_DETERMINISTIC);
-  options.consolidation_lag = 0;
-  EXPECT_EQ(runAlone(options, 4, 100),
-            runAlone(modeOptions(1, SS_CONSOLIDATION_INLINE), 4, 100));
+  for (int32_t dense : {0, 1})
+    for (int32_t every : {1, 2, 5}) {
+      SCOPED_TRACE(testing::Message() << dense << " " << every);
+      auto runWith = [&](ss_consolidation mode) {
+        ss_engine_options options = modeOptions(1, mode);
+        options.consolidation_lag = 0;
+        options.dense_fallback = dense;
+        options.consolidate_every = every;
+        return runAlone(options, 4, 150);
+      };
+      EXPECT_EQ(runWith(SS_CONSOLIDATION_DETERMINISTIC),
+                runWith(SS_CONSOLIDATION_INLINE));
+    }
+}
+
+// A state that is larger than its dense form, but not once it is consolidated:
+// whether it goes dense is decided after its SVD in every mode that is to give
+// the same results.
+TEST(Consolidation, DecidesBeforeAStateGoesDense) {
+  std::vector<LayerSpec> layer = {mamba2Layer(2, 1, 24, 24)};
+  layer[0].active = 2;
+  layer[0].policyValue = 0.2;
+  ss_statistics statistics[2];
+  Outputs outputs[2];
+  for (int i : {0, 1}) {
+    ss_engine_options options =
+        modeOptions(1, i == 0 ? SS_CONSOLIDATION_INLINE
+                              : SS_CONSOLIDATION_DETERMINISTIC);
+    options.consolidation_lag = 0;
+    options.dense_fallback = 1;
+    options.consolidate_every = 2;
+    EngineUnderTest test(layer, options, false);
+    DrivenRequest request = test.request(4, {0, 0, -2.0});
+    outputs[i] = run(test, request, 200);
+    statistics[i] = test.engine.statistics();
+  }
+  EXPECT_EQ(outputs[0], outputs[1]);
+  EXPECT_EQ(statistics[0].went_dense, statistics[1].went_dense);
+  EXPECT_EQ(statistics[0].consolidations, statistics[1].consolidations);
+  EXPECT_EQ(statistics[0].components_removed, statistics[1].components_removed);
+  EXPECT_GT(statistics[0].consolidations, 0);
+  EXPECT_GT(statistics[0].components_removed, 0);
+  EXPECT_GT(statistics[1].consolidation_waits, 0);
 }
 
 TEST(Consolidation, DeterministicIsTheSameWhateverElseIsGoingOn) {

@@ -8,6 +8,9 @@
 
 #include <set>
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 using namespace sinkstate;
 using namespace sinkstate::test;
 using runtime::CpuDevice;
@@ -190,6 +193,169 @@ TEST(Accounting, RowsFollowTheRank) {
   decode(RandomRequest(layer, 2, {2, 0, 4.0}), 40, 400);
   EXPECT_LE(state.capacityOf(0), 24);
   EXPECT_LE(state.rank[0], 6);
+}
+
+/// Makes the entries of all slots but the first `kept` unreadable, as far as
+/// whole pages have no others, while it lives.
+class Barrier {
+public:
+  Barrier(runtime::LayerState &layer, int64_t slots, int64_t kept) {
+    const int64_t heads = layer.heads();
+    close(layer.rowBase.data(), slots * heads, kept * heads);
+    close(layer.rank.data(), slots * heads, kept * heads);
+    close(layer.status.data(), slots * heads, kept * heads);
+    close(layer.rowCapacity.data(), slots * heads, kept * heads);
+    close(layer.count.data(), slots, kept);
+    const LayerManifestSizes sizes(layer);
+    close(layer.bufferK.data(), slots * sizes.k, kept * sizes.k);
+    close(layer.bufferU.data(), slots * sizes.u, kept * sizes.u);
+    close(layer.bufferG.data(), slots * sizes.g, kept * sizes.g);
+  }
+  ~Barrier() {
+    for (auto [begin, bytes] : closed)
+      mprotect(begin, bytes, PROT_READ | PROT_WRITE);
+  }
+  size_t pages() const { return closedPages; }
+
+private:
+  struct LayerManifestSizes {
+    explicit LayerManifestSizes(const runtime::LayerState &layer)
+        : k(int64_t(layer.manifest().keyHeads) * layer.manifest().buffer *
+            layer.manifest().dk),
+          u(layer.heads() * layer.manifest().buffer * layer.manifest().dv),
+          g(layer.heads() * layer.manifest().buffer) {}
+    int64_t k, u, g; ///< floats of a slot
+  };
+
+  template <typename T> void close(T *table, int64_t entries, int64_t kept) {
+    const auto page = uintptr_t(sysconf(_SC_PAGESIZE));
+    const auto from = uintptr_t(table + kept), to = uintptr_t(table + entries);
+    const uintptr_t begin = (from + page - 1) / page * page;
+    const uintptr_t end = to / page * page;
+    if (begin >= end)
+      return;
+    ASSERT_EQ(mprotect(reinterpret_cast<void *>(begin), end - begin, PROT_NONE),
+              0);
+    closed.push_back({reinterpret_cast<void *>(begin), end - begin});
+    closedPages += (end - begin) / page;
+  }
+
+  std::vector<std::pair<void *, size_t>> closed;
+  size_t closedPages = 0;
+};
+
+// With thousands of slots a step of few requests costs what these cost: it does
+// not so much as read an entry of another slot. (A step that does ends this
+// program with a segmentation fault.)
+TEST(Steps, LookAtNoSlotOutsideTheirBatch) {
+  for (ss_consolidation mode :
+       {SS_CONSOLIDATION_INLINE, SS_CONSOLIDATION_ASYNCHRONOUS,
+        SS_CONSOLIDATION_DETERMINISTIC}) {
+    constexpr int32_t kSlots = 5000;
+    ss_engine_options options = optionsFor(kSlots);
+    options.consolidation = mode;
+    options.consolidate_every = 1;
+    KernelSet kernels({gdnLayer(1, 1, 8, 12)});
+    runtime::Engine engine(
+        runtime::Package::fromMemory(kernels.manifest(), &KernelSet::lookup,
+                                     &kernels),
+        runtime::resolveOptions(options));
+    std::vector<int32_t> batch;
+    for (int32_t slot = 0; slot < kSlots; ++slot) {
+      const int32_t given = engine.allocateSlot(nullptr);
+      if (slot < 3)
+        batch.push_back(given);
+    }
+    ASSERT_EQ(batch, (std::vector<int32_t>{0, 1, 2}));
+    const Barrier barrier(engine.layerState(0), kSlots, 3);
+    ASSERT_GT(barrier.pages(), 100u);
+    RandomRequest inputs(kernels.layers()[0], 5);
+    const LayerWeights weights = randomWeights(kernels.layers()[0], 6);
+    for (int64_t step = 0; step < 60; ++step) {
+      TokenValues one = inputs.token(step), all;
+      for (auto field : {&TokenValues::q, &TokenValues::k, &TokenValues::v,
+                         &TokenValues::gate, &TokenValues::beta})
+        for (size_t row = 0; row < batch.size(); ++row)
+          (all.*field).insert((all.*field).end(), (one.*field).begin(),
+                              (one.*field).end());
+      std::vector<float> y(batch.size() * 8);
+      ss_decode_args args = decodeArgs();
+      args.batch = int32_t(batch.size());
+      args.slots = batch.data();
+      args.q = {all.q.data(), 0};
+      args.k = {all.k.data(), 0};
+      args.v = {all.v.data(), 0};
+      args.gate = {all.gate.data(), 0};
+      args.beta = {all.beta.data(), 0};
+      args.a_log = weights.aLog.data();
+      args.dt_bias = weights.dtBias.data();
+      args.y = y.data();
+      engine.beginStep(batch, nullptr);
+      engine.decodeLayer(0, args);
+      engine.endStep(batch, nullptr);
+    }
+    engine.synchronize(nullptr);
+    engine.resetSlot(1, nullptr);
+    engine.freeSlot(2);
+  }
+}
+
+// Counted slot by slot as ranks change, and the same as counted from nothing.
+TEST(Accounting, LiveBytesFollowEveryChange) {
+  std::vector<LayerSpec> layers = {gdnLayer(2, 1, 16, 24),
+                                   mamba2Layer(2, 1, 16, 24)};
+  layers[1].name = "layer1";
+  layers[1].denseForm = true;
+  layers[0].policyValue = 0.05;
+  for (ss_consolidation mode :
+       {SS_CONSOLIDATION_INLINE, SS_CONSOLIDATION_ASYNCHRONOUS,
+        SS_CONSOLIDATION_DETERMINISTIC}) {
+    ss_engine_options options = optionsFor(4);
+    options.consolidation = mode;
+    options.consolidate_every = 1;
+    EngineUnderTest test(layers, options, false);
+    std::vector<DrivenRequest> requests;
+    auto expected = [&] {
+      const int64_t dense = 16 * 24 * 4;
+      int64_t bytes = 0;
+      for (const DrivenRequest &request : requests) {
+        bytes += 2 * dense;
+        for (int32_t rank : test.engine.ranks(0, request.slot))
+          bytes += rank < 0 ? dense
+                            : std::min<int64_t>(dense, rank * (40 * 4 + 4) +
+                                                           8 * 40 * 4);
+      }
+      return bytes;
+    };
+    double sum = 0;
+    for (int step = 0; step < 120; ++step) {
+      if (step % 10 == 0) {
+        if (requests.size() == 4) {
+          test.engine.freeSlot(requests.front().slot);
+          requests.erase(requests.begin());
+        }
+        requests.push_back(test.request(uint64_t(step)));
+      }
+      if (step % 33 == 32) {
+        const std::vector<std::byte> snapshot =
+            test.engine.snapshot(requests[0].slot);
+        test.engine.resetSlot(requests[0].slot);
+        EXPECT_EQ(test.engine.statistics().live_bytes, expected());
+        test.engine.restore(requests[0].slot, snapshot);
+      }
+      std::vector<DrivenRequest *> batch;
+      for (DrivenRequest &request : requests)
+        batch.push_back(&request);
+      test.driver.step(batch);
+      const ss_statistics s = test.engine.statistics();
+      EXPECT_EQ(s.live_bytes, expected()) << step;
+      sum += double(s.live_bytes);
+      EXPECT_NEAR(s.mean_live_bytes * double(s.steps), sum, 1e-6 * sum) << step;
+    }
+    for (const DrivenRequest &request : requests)
+      test.engine.freeSlot(request.slot);
+    EXPECT_EQ(test.engine.statistics().live_bytes, 0);
+  }
 }
 
 } // namespace
