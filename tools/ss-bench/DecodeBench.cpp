@@ -50,6 +50,7 @@ ss_engine_options engineOptions(const BenchOptions &bench,
   options.device_ordinal = bench.device;
   options.dense_fallback = options.consolidate_every = -1;
   options.row_capacity = rowCapacity(manifest, batch);
+  options.compaction_streams = bench.compactionStreams;
   return resolveOptions(options);
 }
 

@@ -37,6 +37,8 @@ CudaEngine::CudaEngine(std::shared_ptr<const Package> loaded,
   kernels = std::make_unique<PackageKernels>(context, *package, compiler);
   bookkeeping = std::make_unique<DeviceSchedule>(context, compiler);
   own = std::make_unique<OwnStream>(context);
+  compactions = std::make_unique<CompactionStreams>(
+      context, std::max(0, options.compaction_streams));
   memory = DeviceMemory(context, size_t(layout.bytes));
   prepareMemory();
   freeSlots.reserve(size_t(slotCount));
@@ -52,6 +54,7 @@ CudaEngine::~CudaEngine() {
     kernels.reset();
     bookkeeping.reset();
     own.reset();
+    compactions.reset();
     memory = DeviceMemory();
   } catch (const Failure &) {
     // The context is gone, and everything in it.
@@ -117,6 +120,7 @@ void CudaEngine::checkSlot(int32_t slot) const {
 
 void CudaEngine::resetStates(int32_t slot, CUstream stream) {
   CurrentContext current(*context);
+  compactions->join(stream);
   bookkeeping->reset(schedule(), slot, stream);
   for (size_t i = 0; i < layout.layers.size(); ++i) {
     if (!manifest.layers[i].denseForm)
@@ -154,6 +158,8 @@ void CudaEngine::resetSlot(int32_t slot, Stream stream) {
 
 void CudaEngine::beginStep(std::span<const int32_t> slots, Stream stream) {
   CurrentContext current(*context);
+  // Of a step that was abandoned.
+  compactions->join(asStream(stream));
   bookkeeping->begin(schedule(), slots, asStream(stream));
   stepBatch = int32_t(slots.size());
   std::fill(decoded.begin(), decoded.end(), false);
@@ -200,17 +206,17 @@ void CudaEngine::launchDecode(int32_t index, const ss_decode_args &args) {
 }
 
 /// Over the layer's work list, with the grid of a batch that is due as a whole.
-void CudaEngine::launchCompact(int32_t index, const ss_decode_args &args) {
+void CudaEngine::launchCompact(int32_t index, int32_t batch, CUstream stream) {
   const LayerManifest &layer = manifest.layers[size_t(index)];
   const LayerPlaces &places = layout.layers[size_t(index)];
+  bindState(places);
   values.setPointer(Argument::Work, at<int32_t>(places.work));
   values.setPointer(Argument::WorkCount, at<int32_t>(places.workCount));
   values.setI32(Argument::CountAhead, 1);
   values.setF32(Argument::PolicyValue, places.sizes.policyValue);
   values.setI32(Argument::MaxRank, places.maxRank);
   values.setPointer(Argument::RowCapacity, at<int32_t>(places.rowCapacity));
-  kernels->launch(layer.compact, values, int64_t(args.batch) * layer.heads,
-                  asStream(args.stream));
+  kernels->launch(layer.compact, values, int64_t(batch) * layer.heads, stream);
 }
 
 void CudaEngine::decodeLayer(int32_t index, const ss_decode_args &args) {
@@ -219,7 +225,8 @@ void CudaEngine::decodeLayer(int32_t index, const ss_decode_args &args) {
   CurrentContext current(*context);
   launchDecode(index, args);
   if (!layer.denseForm)
-    launchCompact(index, args);
+    launchCompact(index, args.batch,
+                  compactions->fork(asStream(args.stream)));
   decoded[size_t(index)] = true;
   ++decodedCount;
 }
@@ -240,6 +247,7 @@ void CudaEngine::endStep(std::span<const int32_t> slots, Stream stream) {
          layerCount(), " are decoded), expected every layer once");
   }
   CurrentContext current(*context);
+  compactions->join(asStream(stream));
   bookkeeping->advance(schedule(), slots, asStream(stream));
   stepBatch = 0;
 }

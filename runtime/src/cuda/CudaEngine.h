@@ -10,6 +10,7 @@
 #ifndef SINKSTATE_CUDA_CUDAENGINE_H
 #define SINKSTATE_CUDA_CUDAENGINE_H
 
+#include "cuda/CompactionStreams.h"
 #include "cuda/CudaLayout.h"
 #include "cuda/DeviceSchedule.h"
 #include "cuda/Memory.h"
@@ -64,7 +65,7 @@ public:
   CUdeviceptr begin() const { return memory.address(); }
 
 private:
-  void launchCompact(int32_t layer, const ss_decode_args &args);
+  void launchCompact(int32_t layer, int32_t batch, CUstream stream);
   const LayerManifest &checkedLayer(int32_t layer) const;
   void checkSlot(int32_t slot) const;
   void resetStates(int32_t slot, CUstream stream);
@@ -92,6 +93,7 @@ private:
   std::unique_ptr<OwnStream> own;
   std::unique_ptr<PackageKernels> kernels;
   std::unique_ptr<DeviceSchedule> bookkeeping;
+  std::unique_ptr<CompactionStreams> compactions;
 
   std::vector<bool> inUse;
   std::vector<int32_t> freeSlots; ///< the next one last
