@@ -193,7 +193,7 @@ typedef struct ss_engine_options {
   int32_t compaction_streams; /* CUDA: streams of the engine's own, of the lowest
                                 priority, on which compactions run beside the
                                 layers that follow; the end of the step waits
-                                for them. 0: 4. Up to 16; -1: none, compactions
+                                for them. 0: 8. Up to 16; -1: none, compactions
                                 run on the caller's stream. With them a capture
                                 holds whole steps, ss_begin_step to ss_end_step;
                                 captures of parts of a step need -1 */

@@ -125,7 +125,7 @@ void resolveForCpu(ss_engine_options &options) {
 }
 
 /// Branches of a step's graph on which compactions run.
-constexpr int32_t kCompactionStreams = 4;
+constexpr int32_t kCompactionStreams = 8;
 constexpr int32_t kMostCompactionStreams = 16;
 
 int32_t compactionStreams(int32_t given) {
