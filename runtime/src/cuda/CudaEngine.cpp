@@ -81,8 +81,9 @@ void CudaEngine::prepareMemory() {
                 capacity.data(), capacity.size() * sizeof(int32_t));
     factored.push_back({at<int32_t>(places.count), at<int32_t>(places.rank),
                         at<int32_t>(places.status), at<int32_t>(places.work),
-                        at<int32_t>(places.workCount), layer.heads,
-                        layer.buffer, layer.phase, 0});
+                        at<int32_t>(places.workCount),
+                        at<int32_t>(places.order), layer.heads, layer.buffer,
+                        layer.phase, int32_t(places.sizes.breakEvenRank)});
   }
   own->copyIn(memory.address() + CUdeviceptr(layout.scheduleLayers),
               factored.data(), factored.size() * sizeof(ss::ScheduleLayer));
@@ -160,10 +161,24 @@ void CudaEngine::beginStep(std::span<const int32_t> slots, Stream stream) {
   CurrentContext current(*context);
   // Of a step that was abandoned.
   compactions->join(asStream(stream));
-  bookkeeping->begin(schedule(), slots, asStream(stream));
+  stepOrdered = hasOrder(int32_t(slots.size()));
+  bookkeeping->begin(schedule(), slots, stepOrdered, asStream(stream));
   stepBatch = int32_t(slots.size());
   std::fill(decoded.begin(), decoded.end(), false);
   decodedCount = 0;
+}
+
+/// An order helps where a decode has more programs than run at the same time:
+/// the last ones to begin are then short.
+bool CudaEngine::hasOrder(int32_t batch) const {
+  if (batch > slotCount)
+    return false;
+  return std::any_of(
+      manifest.layers.begin(), manifest.layers.end(),
+      [&](const LayerManifest &layer) {
+        return !layer.denseForm && int64_t(batch) * layer.heads >
+                                       kernels->programsAtOnce(layer.decode);
+      });
 }
 
 void CudaEngine::checkStep(const LayerManifest &layer, int32_t index,
@@ -201,6 +216,9 @@ void CudaEngine::launchDecode(int32_t index, const ss_decode_args &args) {
     values.setPointer(Argument::Dense, at<float>(places.dense));
   else
     bindState(places);
+  // Outside a step no order has been made.
+  values.setPointer(Argument::Order, at<int32_t>(places.order));
+  values.setI32(Argument::Ordered, stepBatch > 0 && stepOrdered);
   kernels->launch(layer.decode, values, int64_t(args.batch) * layer.heads,
                   asStream(args.stream));
 }

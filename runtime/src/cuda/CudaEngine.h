@@ -71,6 +71,7 @@ private:
   void resetStates(int32_t slot, CUstream stream);
   void checkStep(const LayerManifest &layer, int32_t index,
                  const ss_decode_args &args) const;
+  bool hasOrder(int32_t batch) const;
   void prepareMemory();
   void bindState(const LayerPlaces &places);
   ss::Schedule schedule() const;
@@ -100,6 +101,7 @@ private:
 
   /// Batch of the step that has begun; 0: none has.
   int32_t stepBatch = 0;
+  bool stepOrdered = false; ///< its decodes have an order of programs
   std::vector<bool> decoded; ///< layers of this step
   int32_t decodedCount = 0;
 
