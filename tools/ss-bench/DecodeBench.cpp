@@ -189,6 +189,8 @@ void DecodeBench::enqueueStep(int32_t set) {
 }
 
 void DecodeBench::enqueueDecode(int32_t set) {
+  // Decodes come in the order that the beginning of a step gives them.
+  engine->beginStep({slots, size_t(batch)}, session.stream());
   for (size_t l = 0; l < layers().size(); ++l)
     engine->launchDecode(int32_t(l), argsOf(l, set));
 }

@@ -82,8 +82,9 @@ void CudaEngine::prepareMemory() {
     factored.push_back({at<int32_t>(places.count), at<int32_t>(places.rank),
                         at<int32_t>(places.status), at<int32_t>(places.work),
                         at<int32_t>(places.workCount),
-                        at<int32_t>(places.order), layer.heads, layer.buffer,
-                        layer.phase, int32_t(places.sizes.breakEvenRank)});
+                        at<int32_t>(places.order), layer.heads,
+                        layer.keyHeads, layer.buffer, layer.phase,
+                        int32_t(places.sizes.breakEvenRank)});
   }
   own->copyIn(memory.address() + CUdeviceptr(layout.scheduleLayers),
               factored.data(), factored.size() * sizeof(ss::ScheduleLayer));
