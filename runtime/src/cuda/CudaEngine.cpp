@@ -10,6 +10,9 @@
 namespace sinkstate::runtime::cuda {
 namespace {
 
+/// Programs a multiprocessor from which on a decode has an order.
+constexpr int64_t kOrderedPrograms = 8;
+
 CUstream asStream(Stream stream) { return static_cast<CUstream>(stream); }
 
 CUdeviceptr asAddress(const void *memory) {
@@ -82,9 +85,8 @@ void CudaEngine::prepareMemory() {
     factored.push_back({at<int32_t>(places.count), at<int32_t>(places.rank),
                         at<int32_t>(places.status), at<int32_t>(places.work),
                         at<int32_t>(places.workCount),
-                        at<int32_t>(places.order), layer.heads,
-                        layer.keyHeads, layer.buffer, layer.phase,
-                        int32_t(places.sizes.breakEvenRank)});
+                        at<int32_t>(places.order), layer.heads, layer.buffer,
+                        layer.phase, int32_t(places.sizes.breakEvenRank)});
   }
   own->copyIn(memory.address() + CUdeviceptr(layout.scheduleLayers),
               factored.data(), factored.size() * sizeof(ss::ScheduleLayer));
@@ -169,16 +171,17 @@ void CudaEngine::beginStep(std::span<const int32_t> slots, Stream stream) {
   decodedCount = 0;
 }
 
-/// An order helps where a decode has more programs than run at the same time:
-/// the last ones to begin are then short.
+/// An order helps where multiprocessors have several programs each: the large ones
+/// are then spread over all of them, and the last ones to begin are short.
 bool CudaEngine::hasOrder(int32_t batch) const {
   if (batch > slotCount)
     return false;
   return std::any_of(
       manifest.layers.begin(), manifest.layers.end(),
       [&](const LayerManifest &layer) {
-        return !layer.denseForm && int64_t(batch) * layer.heads >
-                                       kernels->programsAtOnce(layer.decode);
+        return !layer.denseForm &&
+               int64_t(batch) * layer.heads >=
+                   kOrderedPrograms * context->multiprocessors();
       });
 }
 

@@ -76,10 +76,8 @@ PackageKernels::PackageKernels(std::shared_ptr<const Context> owner,
     loaded.programsPerBlock = kernel.programsPerBlock;
     loaded.dynamicShared = unsigned(shared);
     loaded.arguments = kernel.arguments;
-    const int64_t resident = residentBlocks(loaded);
-    loaded.residentPrograms = resident * loaded.programsPerBlock;
     if (kernel.loops)
-      loaded.enoughBlocks = resident;
+      loaded.enoughBlocks = residentBlocks(loaded);
     kernels.push_back(std::move(loaded));
   }
 }

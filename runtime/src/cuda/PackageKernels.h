@@ -22,11 +22,6 @@ public:
   void launch(KernelIndex kernel, ArgumentValues &values, int64_t programs,
               CUstream stream) const;
 
-  /// Programs that the GPU runs at the same time, no more than INT64_MAX.
-  int64_t programsAtOnce(KernelIndex kernel) const {
-    return kernels[size_t(kernel)].residentPrograms;
-  }
-
 private:
   struct Kernel {
     CUfunction function = nullptr;
@@ -35,7 +30,6 @@ private:
     /// Blocks that are enough for any number of programs: all that the GPU
     /// holds at the same time, for kernels that go on to further programs.
     int64_t enoughBlocks = INT64_MAX;
-    int64_t residentPrograms = 0;
     std::vector<Argument> arguments;
   };
 

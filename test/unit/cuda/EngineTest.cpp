@@ -231,7 +231,7 @@ TEST_F(CudaEngines, LaunchNoMoreBlocksThanTheGpuHoldsWhereKernelsLoop) {
   (void)cuda.engine.densify(0, requests[0].slot);
   EXPECT_EQ(fake_last_blocks(), 2u); // one for each head
   // 4 multiprocessors that hold 3 blocks each; 9 requests of 2 heads.
-  EXPECT_EQ(fake_calls("cuOccupancyMaxActiveBlocksPerMultiprocessor"), 3);
+  EXPECT_EQ(fake_calls("cuOccupancyMaxActiveBlocksPerMultiprocessor"), 2);
   fake_watch("layer0_compact");
   cuda.driver.step(rows);
   EXPECT_EQ(fake_watched_blocks(), 12u);

@@ -17,15 +17,13 @@ template <typename T> T value(void *const *parameters, int index) {
 
 void orderPrograms(const ss::Schedule &schedule, const ss::ScheduleLayer &layer,
                    const int32_t *slots, int32_t batch) {
-  const int32_t heads = layer.heads / layer.key_heads;
-  std::vector<std::pair<int32_t, int32_t>> groups;
-  for (int32_t group = 0; group < batch * layer.key_heads; ++group)
-    groups.push_back({ss::size_class(schedule, layer, slots, group), group});
-  std::sort(groups.begin(), groups.end());
-  for (size_t i = 0; i < groups.size(); ++i)
-    for (int32_t head = 0; head < heads; ++head)
-      layer.order[i * size_t(heads) + size_t(head)] =
-          groups[i].second * heads + head;
+  std::vector<std::pair<int32_t, int32_t>> programs;
+  for (int32_t program = 0; program < batch * layer.heads; ++program)
+    programs.push_back(
+        {ss::size_class(schedule, layer, slots, program), program});
+  std::sort(programs.begin(), programs.end());
+  for (size_t i = 0; i < programs.size(); ++i)
+    layer.order[i] = programs[i].second;
 }
 
 } // namespace

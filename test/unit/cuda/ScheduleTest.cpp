@@ -28,7 +28,7 @@ struct Tables {
       layers.push_back({count[layer].data(), rank[layer].data(),
                         status[layer].data(), work[layer].data(),
                         &workCount[layer], order[layer].data(), heads[layer],
-                        keyHeads[layer], 4, layer, 20});
+                        4, layer, 20});
     }
     schedule = {layers.data(), position.data(), &compactions,
                 &faults,       2,               4};
@@ -53,7 +53,7 @@ struct Tables {
     return list;
   }
 
-  int32_t heads[2] = {2, 3}, keyHeads[2] = {1, 3};
+  int32_t heads[2] = {2, 3};
   std::vector<int32_t> count[2], rank[2], status[2], work[2], order[2];
   int32_t workCount[2] = {-1, -1};
   std::vector<int64_t> position = {0, 0, 0, 0};
@@ -81,11 +81,6 @@ TEST(DeviceSchedule, BeginsWithTheProgramsThatReadMost) {
   // Rows count in twos; a dense state counts as 20; padding comes last.
   EXPECT_EQ(t.order[1], (std::vector<int32_t>{2, 0, 1, 7, 11, 10, 9, 6, 3, 4, 5,
                                               8}));
-  // Heads of one key head stay together; their mean decides.
-  t.rank[0] = {1, 3, 9, 9, 20, 0, 2, 4};
-  EXPECT_EQ((t.run(hostSchedule, 4, slots.data(), int32_t(slots.size())),
-             t.order[0]),
-            (std::vector<int32_t>{0, 1, 6, 7, 4, 5, 2, 3}));
 }
 
 TEST(DeviceSchedule, ListsFullBuffersAtAnyPosition) {

@@ -28,7 +28,7 @@ struct ScheduleLayer {
   int32_t *work;       // [slots * heads]
   int32_t *work_count; // [1]
   int32_t *order;      // [slots * heads], programs of the batch
-  int32_t heads, key_heads, buffer, phase;
+  int32_t heads, buffer, phase;
   int32_t dense_rows; // that a dense state counts as
 };
 
@@ -76,22 +76,15 @@ SS_BOTH_SIDES int32_t advance_count(const ScheduleLayer &layer, int64_t position
 /// has all that is larger.
 constexpr int32_t kSizeClasses = 128;
 
-/// How much the heads of one key head have to read, which a decode keeps together
-/// as they share a key and its buffer: the most rows a head are class 0, and
-/// padding is in the last. Group g of a batch has the programs from g * heads /
-/// key_heads on.
+/// How much a program of a decode has to read: the most rows are class 0, and
+/// padding is in the last.
 SS_BOTH_SIDES int32_t size_class(const Schedule &schedule, const ScheduleLayer &layer,
-                                 const int32_t *slots, int32_t group) {
-  const int32_t slot = slots[group / layer.key_heads];
+                                 const int32_t *slots, int32_t program) {
+  const int32_t slot = slots[program / layer.heads];
   if (!is_slot(schedule, slot))
     return kSizeClasses - 1;
-  const int32_t heads = layer.heads / layer.key_heads;
-  const int32_t *rank =
-      &layer.rank[int64_t(slot) * layer.heads + group % layer.key_heads * heads];
-  int32_t rows = 0;
-  for (int32_t head = 0; head < heads; ++head)
-    rows += rank[head] < 0 ? layer.dense_rows : rank[head];
-  const int32_t half = rows / (2 * heads);
+  const int32_t rank = layer.rank[int64_t(slot) * layer.heads + program % layer.heads];
+  const int32_t half = (rank < 0 ? layer.dense_rows : rank) / 2;
   return kSizeClasses - 1 - (half < kSizeClasses ? half : kSizeClasses - 1);
 }
 
@@ -167,20 +160,21 @@ __device__ __forceinline__ void order_programs(const ss::Schedule &schedule,
                                                const ss::ScheduleLayer &layer, const int32_t *slots,
                                                int32_t batch) {
   __shared__ int32_t counts[ss::kSizeClasses];
-  const int32_t groups = batch * layer.key_heads, heads = layer.heads / layer.key_heads;
-  const int32_t rounded = (groups + blockDim.x - 1) / blockDim.x * blockDim.x;
+  const int32_t programs = batch * layer.heads;
+  const int32_t rounded = (programs + blockDim.x - 1) / blockDim.x * blockDim.x;
   for (int32_t size = threadIdx.x; size < ss::kSizeClasses; size += blockDim.x)
     counts[size] = 0;
   __syncthreads();
-  for (int32_t group = threadIdx.x; group < rounded; group += blockDim.x)
-    take_place(counts, group < groups ? ss::size_class(schedule, layer, slots, group) : -1);
+  for (int32_t program = threadIdx.x; program < rounded; program += blockDim.x)
+    take_place(counts,
+               program < programs ? ss::size_class(schedule, layer, slots, program) : -1);
   __syncthreads();
   add_up(counts);
-  for (int32_t group = threadIdx.x; group < rounded; group += blockDim.x) {
-    const int32_t place =
-        take_place(counts, group < groups ? ss::size_class(schedule, layer, slots, group) : -1);
-    for (int32_t head = 0; head < heads && group < groups; ++head)
-      layer.order[place * heads + head] = group * heads + head;
+  for (int32_t program = threadIdx.x; program < rounded; program += blockDim.x) {
+    const int32_t place = take_place(
+        counts, program < programs ? ss::size_class(schedule, layer, slots, program) : -1);
+    if (program < programs)
+      layer.order[place] = program;
   }
 }
 
