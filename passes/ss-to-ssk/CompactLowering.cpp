@@ -68,6 +68,11 @@ void CompactLowering::split() {
   gatherActive();
 }
 
+/// Rows that are only scaled, whose registers are free for more of them.
+int64_t CompactLowering::manyRows() const {
+  return rowsInFlight > 1 ? 2 * rowsInFlight : 1;
+}
+
 void CompactLowering::foldScalarDecay() {
   k.note("fold the decay into the weights");
   Value factor = k.name("decay", k.exp(logDecay));
@@ -91,7 +96,7 @@ void CompactLowering::overWeights(
 void CompactLowering::foldChannelDecay() {
   k.note("fold the decays into the rows' keys, their lengths into the weights");
   const LayerShape &s = t.shape;
-  int64_t n = rowsInFlight;
+  int64_t n = manyRows();
   Type tile = k.lanes({n, s.dk}), numbers = k.replicated({n});
   Value rows = t.arguments["rows"], stride = k.index(s.rowLength());
   Value factor = k.map(t.keyTile(), logDecay,
@@ -100,6 +105,8 @@ void CompactLowering::foldChannelDecay() {
     Value limit = n == 1 ? Value() : k.name("left", k.sub(t.rank, i));
     Value at = t.row(i, 0);
     Value v = k.load(tile, rows, at, stride, limit);
+    Value w = k.load(numbers, t.arguments["weights"], k.add(t.base, i), Value(),
+                     limit);
     v = k.map(tile, {v, factor}, {{0, 1}, {1}},
               [&](ValueRange e) { return k.mul(e[0], e[1]); });
     Value squares = k.map(tile, v, [&](ValueRange e) { return k.mul(e[0], e[0]); });
@@ -115,8 +122,6 @@ void CompactLowering::foldChannelDecay() {
     v = k.map(tile, {v, inverse}, {{0, 1}, {0}},
               [&](ValueRange e) { return k.mul(e[0], e[1]); });
     k.store(v, rows, at, stride, limit);
-    Value w = k.load(numbers, t.arguments["weights"], k.add(t.base, i), Value(),
-                     limit);
     k.store(k.map(numbers, {w, length},
                   [&](ValueRange e) { return k.mul(e[0], e[1]); }),
             weights, i, Value(), limit);
@@ -126,19 +131,31 @@ void CompactLowering::foldChannelDecay() {
 void CompactLowering::gatherActive() {
   const LayerShape &s = t.shape;
   Value zero = k.index(0), rows = t.arguments["rows"];
-  k.loop(zero, k.index(s.active), 1, [&](Value i) {
-    Value source = k.toIndex(k.read(order, i));
-    Value isThere = k.name("is_there", k.atLeast(source, zero));
-    source = k.name("source", k.select(isThere, source, zero));
-    auto length = [&](int64_t size) {
-      return k.select(isThere, k.index(size), zero);
-    };
-    if (!s.isNarrow()) {
-      k.copy(rows, t.row(source, 0), right.rows, i, length(s.dk));
-      k.copy(rows, t.row(source, s.dk), left.rows, i, length(s.dv));
+  // Places and weights of a few rows are read before the first is copied.
+  struct Source {
+    Value to, from, isThere, weight;
+  };
+  int64_t n = largestDivisor(s.active, rowsInFlight);
+  k.loop(zero, k.index(s.active), n, [&](Value first) {
+    SmallVector<Source> sources;
+    for (int64_t r = 0; r < n; ++r) {
+      Value to = r == 0 ? first : k.add(first, k.index(r));
+      Value source = k.toIndex(k.read(order, to));
+      Value isThere = k.name("is_there", k.atLeast(source, zero));
+      source = k.name("source", k.select(isThere, source, zero));
+      sources.push_back({to, source, isThere, k.read(weights, source)});
     }
-    Value weight = k.select(isThere, k.read(weights, source), k.real(0));
-    k.write(k.extend(weight), blockWeights, i);
+    for (const Source &row : sources) {
+      auto length = [&](int64_t size) {
+        return k.select(row.isThere, k.index(size), zero);
+      };
+      if (!s.isNarrow()) {
+        k.copy(rows, t.row(row.from, 0), right.rows, row.to, length(s.dk));
+        k.copy(rows, t.row(row.from, s.dk), left.rows, row.to, length(s.dv));
+      }
+      Value weight = k.select(row.isThere, row.weight, k.real(0));
+      k.write(k.extend(weight), blockWeights, row.to);
+    }
   });
   if (s.isNarrow())
     widenActive();
@@ -186,27 +203,36 @@ void CompactLowering::concat() {
     };
     k.copy(t.arguments["buffer_u"], t.bufferU(j), left.rows, row,
            length(s.dv));
-    if (s.channelDecay)
-      foldKey(j, row, length(s.dk));
-    else
+    if (!s.channelDecay)
       k.copy(t.arguments["buffer_k"], t.bufferK(j), right.rows, row,
              length(s.dk));
   });
+  if (s.channelDecay)
+    foldKeys();
   weighPairs();
   k.waitCopies();
 }
 
-/// The key of a pair of a layer with channel decays, with what it lost since.
-void CompactLowering::foldKey(Value j, Value row, Value limit) {
-  Type tile = t.keyTile();
-  Value key = k.load(tile, t.arguments["buffer_k"], t.bufferK(j), Value(), limit);
-  Value g = k.load(tile, t.arguments["buffer_g"], t.bufferG(j), Value(), limit);
-  key = k.map(tile, {key, g, logDecay}, [&](ValueRange e) {
-    // An absent pair's key is zero, whatever its decay.
-    Value isZero = k.equal(e[0], k.real(0));
-    return k.select(isZero, k.real(0), k.mul(e[0], k.exp(k.sub(e[2], e[1]))));
+/// The keys of the pairs of a layer with channel decays, with what they lost
+/// since.
+void CompactLowering::foldKeys() {
+  const LayerShape &s = t.shape;
+  int64_t n = largestDivisor(s.capacity, manyRows());
+  Type tile = k.lanes({n, s.dk});
+  Value stride = k.index(s.dk);
+  k.loop(k.index(0), k.index(s.capacity), n, [&](Value j) {
+    Value isThere = k.less(j, t.count);
+    Value limit = k.name("left", k.select(isThere, k.sub(t.count, j), k.index(0)));
+    Value key = k.load(tile, t.arguments["buffer_k"], t.bufferK(j), stride, limit);
+    Value g = k.load(tile, t.arguments["buffer_g"], t.bufferG(j), stride, limit);
+    key = k.map(tile, {key, g, logDecay}, {{0, 1}, {0, 1}, {1}}, [&](ValueRange e) {
+      // An absent pair's key is zero, whatever its decay.
+      Value isZero = k.equal(e[0], k.real(0));
+      return k.select(isZero, k.real(0), k.mul(e[0], k.exp(k.sub(e[2], e[1]))));
+    });
+    Value row = k.name("row", k.add(j, k.index(s.active)));
+    k.store(key, right.rows, {row, k.index(0)});
   });
-  k.store(key, right.rows, {row, k.index(0)});
 }
 
 /// The weights of the pairs: a scalar decay, or 1 where it is in the keys; 0 of

@@ -66,7 +66,8 @@ private:
   void foldChannelDecay();
   void gatherActive();
   void widenActive();
-  void foldKey(mlir::Value j, mlir::Value row, mlir::Value limit);
+  void foldKeys();
+  int64_t manyRows() const;
   void weighPairs();
   mlir::Value matrix(llvm::StringRef name) {
     return k.name(name, k.shared({m, m}, k.f64()));

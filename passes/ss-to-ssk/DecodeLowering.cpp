@@ -207,14 +207,31 @@ static LogicalResult bindInputs(ss::FusedOp fused, const LayerShape &shape,
   return success();
 }
 
+/// Which pair of batch row and head the program takes: its own number, or where
+/// the caller has an order, in which the states with the most rows begin first,
+/// what that says. Programs know nothing of each other, so no bit depends on it.
+static Value programOf(ss::FusedOp fused, const KernelArguments &arguments,
+                       bool denseForm, KernelBuilder &k) {
+  Value own = ssk::ProgramIdOp::create(k.b, fused.getLoc());
+  if (denseForm)
+    return own;
+  Value ordered = k.less(k.index(0), k.toIndex(arguments["ordered"]));
+  return k.name("place", k.choose(
+                             ordered,
+                             [&]() -> Values {
+                               return {k.toIndex(k.read(arguments["order"], own))};
+                             },
+                             [&]() -> Values { return {own}; })[0]);
+}
+
 /// Addresses the program's batch row and head; a padded row writes zeros and
 /// touches nothing else.
 static LogicalResult
 forEachRow(ss::FusedOp fused, const LayerShape &shape,
-           const KernelArguments &arguments, KernelBuilder &k,
+           const KernelArguments &arguments, bool denseForm, KernelBuilder &k,
            llvm::function_ref<LogicalResult(StateTables &, TokenLowering &)>
                body) {
-  Value program = ssk::ProgramIdOp::create(k.b, fused.getLoc());
+  Value program = programOf(fused, arguments, denseForm, k);
   Value heads = k.index(shape.heads);
   Value batchRow = k.name("batch_row", k.div(program, heads));
   Value head = k.name("head", k.rem(program, heads));
@@ -245,7 +262,7 @@ forEachRow(ss::FusedOp fused, const LayerShape &shape,
 LogicalResult lowerDecode(ss::FusedOp fused, const LayerShape &shape,
                           const KernelArguments &arguments,
                           const KernelChoices &choices, KernelBuilder &k) {
-  return forEachRow(fused, shape, arguments, k,
+  return forEachRow(fused, shape, arguments, /*denseForm=*/false, k,
                     [&](StateTables &tables, TokenLowering &token) {
                       tables.readExtent();
                       return DecodeLowering(fused, tables, token, choices)
@@ -258,7 +275,7 @@ LogicalResult lowerDenseDecode(ss::FusedOp fused, const LayerShape &shape,
                                const KernelChoices &choices,
                                KernelBuilder &k) {
   return forEachRow(
-      fused, shape, arguments, k,
+      fused, shape, arguments, /*denseForm=*/true, k,
       [&](StateTables &t, TokenLowering &token) -> LogicalResult {
         Operation *decay = nullptr, *append = nullptr, *readout = nullptr;
         for (Operation &op : fused.getBody().front().without_terminator()) {

@@ -58,6 +58,8 @@ KernelArguments::decode(const LayerShape &shape, bool denseForm,
   signature.push_back({"a_log", t.floats});
   signature.push_back({"dt_bias", t.floats});
   addInput("y", "y_stride");
+  if (!denseForm)
+    signature.append({{"order", t.ints}, {"ordered", t.i32}});
   return signature;
 }
 

@@ -13,6 +13,8 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <numeric>
+#include <random>
 
 using namespace sinkstate;
 using namespace sinkstate::conformance;
@@ -368,6 +370,24 @@ TEST_P(Degenerate, SplitsOfALaunchGiveTheSameBits) {
   EXPECT_EQ(launcher->decode(memory, arguments),
             launcher->decode(split, arguments, 3));
   EXPECT_EQ(memory.bytes(), split.bytes());
+}
+
+TEST_P(Degenerate, TheOrderOfProgramsChangesNoBits) {
+  LayerMemory memory(layer, 3);
+  for (int64_t state = 0; state < memory.states(); ++state) {
+    StateFiller filler(memory, state, uint64_t(state));
+    filler.addOrthonormal(state % (layer.active + 3), one);
+    filler.setRandomPairs(state / layer.heads);
+  }
+  LayerMemory reordered = memory;
+  auto arguments = decodeArguments(layer, {2, -1, 0, 1});
+  const std::vector<float> y = launcher->decode(memory, arguments);
+  arguments.order.resize(4 * size_t(layer.heads));
+  std::iota(arguments.order.begin(), arguments.order.end(), 0);
+  std::shuffle(arguments.order.begin(), arguments.order.end(),
+               std::mt19937(3));
+  EXPECT_EQ(launcher->decode(reordered, arguments), y);
+  EXPECT_EQ(memory.bytes(), reordered.bytes());
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -233,6 +233,10 @@ std::vector<float> KernelLauncher::decode(LayerMemory &memory,
   values.changed("y", y);
   values.set("y_stride", layer.valueFloats());
   values.input("slots", arguments.slots);
+  const bool ordered = !arguments.order.empty();
+  const std::vector<int32_t> unused = {0};
+  values.input("order", ordered ? arguments.order : unused);
+  values.set("ordered", int32_t(ordered));
   launch(decodeKernel, values, batch * layer.heads, programsAtOnce);
   return y.copy();
 }

@@ -93,6 +93,7 @@ public:
     std::vector<int32_t> slots;
     std::vector<float> q, k, v, gate, beta; ///< packed rows of the batch
     std::vector<float> aLog, dtBias;
+    std::vector<int32_t> order; ///< of programs; empty: their own
   };
   /// y [batch, heads, dv]; programs run in launches of `programsAtOnce`.
   std::vector<float> decode(LayerMemory &memory,

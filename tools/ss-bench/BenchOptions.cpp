@@ -17,7 +17,7 @@ const char *const ss_bench::kUsage =
     "N,N,...] [--profile nemo4b|qwen9b|uniform:R|trace:FILE] [--data "
     "synthetic,random] [--stagger on,off] [--steps N] [--order "
     "drawn|descending|ascending] [--baselines FILE] [--json FILE] [--svg FILE] "
-    "[--start on|off] [--copy-mib N] [--device N], or ss-bench start --package "
+    "[--start on|off] [--compaction-streams N] [--copy-mib N] [--device N], or ss-bench start --package "
     "FOLDER [--device N]";
 
 namespace {
@@ -100,6 +100,7 @@ std::map<std::string, Taker> takersOf(BenchOptions &options) {
   takers["--svg"] = text(options.svg);
   takers["--baselines"] = text(options.baselines);
   takers["--steps"] = number(options.steps, 1);
+  takers["--compaction-streams"] = number(options.compactionStreams, -1);
   takers["--copy-mib"] = number(options.copyMib, 1);
   takers["--batch"] = list(options.batches, [](const std::string &part) {
     return parseNumber(part, 1);

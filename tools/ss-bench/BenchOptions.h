@@ -20,6 +20,8 @@ struct BenchOptions {
   std::vector<DataKind> data = {DataKind::Synthetic};
   std::vector<bool> staggered = {true, false};
   int32_t steps = 1000; ///< timed at least, for the percentiles
+  /// Of the engine, as in ss_engine_options: 0: its default; -1: none.
+  int32_t compactionStreams = 0;
   int32_t copyMib = 1280; ///< of the copy that measures the bandwidth
   int32_t device = 0;
   std::string json, svg, baselines; ///< files; or empty

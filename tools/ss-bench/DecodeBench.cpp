@@ -50,6 +50,7 @@ ss_engine_options engineOptions(const BenchOptions &bench,
   options.device_ordinal = bench.device;
   options.dense_fallback = options.consolidate_every = -1;
   options.row_capacity = rowCapacity(manifest, batch);
+  options.compaction_streams = bench.compactionStreams;
   return resolveOptions(options);
 }
 
@@ -188,6 +189,8 @@ void DecodeBench::enqueueStep(int32_t set) {
 }
 
 void DecodeBench::enqueueDecode(int32_t set) {
+  // Decodes come in the order that the beginning of a step gives them.
+  engine->beginStep({slots, size_t(batch)}, session.stream());
   for (size_t l = 0; l < layers().size(); ++l)
     engine->launchDecode(int32_t(l), argsOf(l, set));
 }

@@ -190,7 +190,13 @@ typedef struct ss_engine_options {
                                 ss_statistics counts them; 0: no limit */
   int32_t exhaustion;        /* an ss_exhaustion: what happens at that limit, or
                                 where the device has no more memory */
-  int32_t reserved;          /* 0 */
+  int32_t compaction_streams; /* CUDA: streams of the engine's own, of the lowest
+                                priority, on which compactions run beside the
+                                layers that follow; the end of the step waits
+                                for them. 0: 8. Up to 16; -1: none, compactions
+                                run on the caller's stream. With them a capture
+                                holds whole steps, ss_begin_step to ss_end_step;
+                                captures of parts of a step need -1 */
 } ss_engine_options;
 
 /* Defaults: 1 slot, 0 threads, what the device does, the CPU. */

@@ -10,6 +10,9 @@
 namespace sinkstate::runtime::cuda {
 namespace {
 
+/// Programs a multiprocessor from which on a decode has an order.
+constexpr int64_t kOrderedPrograms = 8;
+
 CUstream asStream(Stream stream) { return static_cast<CUstream>(stream); }
 
 CUdeviceptr asAddress(const void *memory) {
@@ -37,6 +40,8 @@ CudaEngine::CudaEngine(std::shared_ptr<const Package> loaded,
   kernels = std::make_unique<PackageKernels>(context, *package, compiler);
   bookkeeping = std::make_unique<DeviceSchedule>(context, compiler);
   own = std::make_unique<OwnStream>(context);
+  compactions = std::make_unique<CompactionStreams>(
+      context, std::max(0, options.compaction_streams));
   memory = DeviceMemory(context, size_t(layout.bytes));
   prepareMemory();
   freeSlots.reserve(size_t(slotCount));
@@ -52,6 +57,7 @@ CudaEngine::~CudaEngine() {
     kernels.reset();
     bookkeeping.reset();
     own.reset();
+    compactions.reset();
     memory = DeviceMemory();
   } catch (const Failure &) {
     // The context is gone, and everything in it.
@@ -78,8 +84,9 @@ void CudaEngine::prepareMemory() {
                 capacity.data(), capacity.size() * sizeof(int32_t));
     factored.push_back({at<int32_t>(places.count), at<int32_t>(places.rank),
                         at<int32_t>(places.status), at<int32_t>(places.work),
-                        at<int32_t>(places.workCount), layer.heads,
-                        layer.buffer, layer.phase, 0});
+                        at<int32_t>(places.workCount),
+                        at<int32_t>(places.order), layer.heads, layer.buffer,
+                        layer.phase, int32_t(places.sizes.breakEvenRank)});
   }
   own->copyIn(memory.address() + CUdeviceptr(layout.scheduleLayers),
               factored.data(), factored.size() * sizeof(ss::ScheduleLayer));
@@ -117,6 +124,7 @@ void CudaEngine::checkSlot(int32_t slot) const {
 
 void CudaEngine::resetStates(int32_t slot, CUstream stream) {
   CurrentContext current(*context);
+  compactions->join(stream);
   bookkeeping->reset(schedule(), slot, stream);
   for (size_t i = 0; i < layout.layers.size(); ++i) {
     if (!manifest.layers[i].denseForm)
@@ -154,10 +162,27 @@ void CudaEngine::resetSlot(int32_t slot, Stream stream) {
 
 void CudaEngine::beginStep(std::span<const int32_t> slots, Stream stream) {
   CurrentContext current(*context);
-  bookkeeping->begin(schedule(), slots, asStream(stream));
+  // Of a step that was abandoned.
+  compactions->join(asStream(stream));
+  stepOrdered = hasOrder(int32_t(slots.size()));
+  bookkeeping->begin(schedule(), slots, stepOrdered, asStream(stream));
   stepBatch = int32_t(slots.size());
   std::fill(decoded.begin(), decoded.end(), false);
   decodedCount = 0;
+}
+
+/// An order helps where multiprocessors have several programs each: the large ones
+/// are then spread over all of them, and the last ones to begin are short.
+bool CudaEngine::hasOrder(int32_t batch) const {
+  if (batch > slotCount)
+    return false;
+  return std::any_of(
+      manifest.layers.begin(), manifest.layers.end(),
+      [&](const LayerManifest &layer) {
+        return !layer.denseForm &&
+               int64_t(batch) * layer.heads >=
+                   kOrderedPrograms * context->multiprocessors();
+      });
 }
 
 void CudaEngine::checkStep(const LayerManifest &layer, int32_t index,
@@ -195,22 +220,25 @@ void CudaEngine::launchDecode(int32_t index, const ss_decode_args &args) {
     values.setPointer(Argument::Dense, at<float>(places.dense));
   else
     bindState(places);
+  // Outside a step no order has been made.
+  values.setPointer(Argument::Order, at<int32_t>(places.order));
+  values.setI32(Argument::Ordered, stepBatch > 0 && stepOrdered);
   kernels->launch(layer.decode, values, int64_t(args.batch) * layer.heads,
                   asStream(args.stream));
 }
 
 /// Over the layer's work list, with the grid of a batch that is due as a whole.
-void CudaEngine::launchCompact(int32_t index, const ss_decode_args &args) {
+void CudaEngine::launchCompact(int32_t index, int32_t batch, CUstream stream) {
   const LayerManifest &layer = manifest.layers[size_t(index)];
   const LayerPlaces &places = layout.layers[size_t(index)];
+  bindState(places);
   values.setPointer(Argument::Work, at<int32_t>(places.work));
   values.setPointer(Argument::WorkCount, at<int32_t>(places.workCount));
   values.setI32(Argument::CountAhead, 1);
   values.setF32(Argument::PolicyValue, places.sizes.policyValue);
   values.setI32(Argument::MaxRank, places.maxRank);
   values.setPointer(Argument::RowCapacity, at<int32_t>(places.rowCapacity));
-  kernels->launch(layer.compact, values, int64_t(args.batch) * layer.heads,
-                  asStream(args.stream));
+  kernels->launch(layer.compact, values, int64_t(batch) * layer.heads, stream);
 }
 
 void CudaEngine::decodeLayer(int32_t index, const ss_decode_args &args) {
@@ -219,7 +247,8 @@ void CudaEngine::decodeLayer(int32_t index, const ss_decode_args &args) {
   CurrentContext current(*context);
   launchDecode(index, args);
   if (!layer.denseForm)
-    launchCompact(index, args);
+    launchCompact(index, args.batch,
+                  compactions->fork(asStream(args.stream)));
   decoded[size_t(index)] = true;
   ++decodedCount;
 }
@@ -240,6 +269,7 @@ void CudaEngine::endStep(std::span<const int32_t> slots, Stream stream) {
          layerCount(), " are decoded), expected every layer once");
   }
   CurrentContext current(*context);
+  compactions->join(asStream(stream));
   bookkeeping->advance(schedule(), slots, asStream(stream));
   stepBatch = 0;
 }

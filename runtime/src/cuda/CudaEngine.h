@@ -10,6 +10,7 @@
 #ifndef SINKSTATE_CUDA_CUDAENGINE_H
 #define SINKSTATE_CUDA_CUDAENGINE_H
 
+#include "cuda/CompactionStreams.h"
 #include "cuda/CudaLayout.h"
 #include "cuda/DeviceSchedule.h"
 #include "cuda/Memory.h"
@@ -64,12 +65,13 @@ public:
   CUdeviceptr begin() const { return memory.address(); }
 
 private:
-  void launchCompact(int32_t layer, const ss_decode_args &args);
+  void launchCompact(int32_t layer, int32_t batch, CUstream stream);
   const LayerManifest &checkedLayer(int32_t layer) const;
   void checkSlot(int32_t slot) const;
   void resetStates(int32_t slot, CUstream stream);
   void checkStep(const LayerManifest &layer, int32_t index,
                  const ss_decode_args &args) const;
+  bool hasOrder(int32_t batch) const;
   void prepareMemory();
   void bindState(const LayerPlaces &places);
   ss::Schedule schedule() const;
@@ -92,12 +94,14 @@ private:
   std::unique_ptr<OwnStream> own;
   std::unique_ptr<PackageKernels> kernels;
   std::unique_ptr<DeviceSchedule> bookkeeping;
+  std::unique_ptr<CompactionStreams> compactions;
 
   std::vector<bool> inUse;
   std::vector<int32_t> freeSlots; ///< the next one last
 
   /// Batch of the step that has begun; 0: none has.
   int32_t stepBatch = 0;
+  bool stepOrdered = false; ///< its decodes have an order of programs
   std::vector<bool> decoded; ///< layers of this step
   int32_t decodedCount = 0;
 

@@ -67,6 +67,7 @@ void CudaLayout::placeLayer(const LayerManifest &layer, LayerPlaces &places) {
   places.bufferG = take(sizes.bufferGFloats, sizeof(float));
   places.work = take(sizes.states, sizeof(int32_t));
   places.workCount = take(1, sizeof(int32_t));
+  places.order = take(sizes.states, sizeof(int32_t));
 }
 
 CudaLayout::CudaLayout(const Manifest &manifest,

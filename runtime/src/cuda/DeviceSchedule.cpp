@@ -14,6 +14,8 @@ constexpr char kSource[] = {
 
 /// Rows of a batch, layers or heads that a block takes at a time.
 constexpr unsigned kThreads = 128;
+/// Programs that are ordered at a time.
+constexpr unsigned kOrderThreads = 1024;
 
 } // namespace
 
@@ -29,20 +31,22 @@ DeviceSchedule::DeviceSchedule(std::shared_ptr<const Context> owner,
       resetFunction(module.function("ss_reset_slot")) {}
 
 void DeviceSchedule::launch(CUfunction function, unsigned blocks,
-                            CUstream stream, void **parameters) const {
+                            unsigned threads, CUstream stream,
+                            void **parameters) const {
   SS_CUDA(context->driver(),
-          cuLaunchKernel(function, blocks, 1, 1, kThreads, 1, 1, 0, stream,
+          cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream,
                          parameters, nullptr));
 }
 
 void DeviceSchedule::begin(ss::Schedule tables, std::span<const int32_t> slots,
-                           CUstream stream) const {
+                           bool ordered, CUstream stream) const {
   if (tables.layer_count == 0)
     return;
   const int32_t *list = slots.data();
   int32_t batch = int32_t(slots.size());
   void *parameters[] = {&tables, &list, &batch};
-  launch(scheduleFunction, unsigned(tables.layer_count), stream, parameters);
+  launch(scheduleFunction, unsigned(tables.layer_count) * (ordered ? 2 : 1),
+         ordered ? kOrderThreads : kThreads, stream, parameters);
 }
 
 void DeviceSchedule::advance(ss::Schedule tables,
@@ -51,14 +55,14 @@ void DeviceSchedule::advance(ss::Schedule tables,
   const int32_t *list = slots.data();
   int32_t batch = int32_t(slots.size());
   void *parameters[] = {&tables, &list, &batch};
-  launch(advanceFunction, unsigned(batch), stream, parameters);
+  launch(advanceFunction, unsigned(batch), kThreads, stream, parameters);
 }
 
 void DeviceSchedule::reset(ss::Schedule tables, int32_t slot,
                            CUstream stream) const {
   void *parameters[] = {&tables, &slot};
-  launch(resetFunction, unsigned(std::max(1, tables.layer_count)), stream,
-         parameters);
+  launch(resetFunction, unsigned(std::max(1, tables.layer_count)), kThreads,
+         stream, parameters);
 }
 
 } // namespace sinkstate::runtime::cuda

@@ -16,8 +16,9 @@ public:
   DeviceSchedule(std::shared_ptr<const Context> context,
                  const KernelCompiler &compiler);
 
-  /// Makes the work lists of all layers.
-  void begin(ss::Schedule tables, std::span<const int32_t> slots,
+  /// Makes the work lists of all layers and, if asked, the orders in which the
+  /// programs of their decodes begin: of at most as many rows as slots.
+  void begin(ss::Schedule tables, std::span<const int32_t> slots, bool ordered,
              CUstream stream) const;
   /// Brings counts and positions forward.
   void advance(ss::Schedule tables, std::span<const int32_t> slots,
@@ -26,8 +27,8 @@ public:
   void reset(ss::Schedule tables, int32_t slot, CUstream stream) const;
 
 private:
-  void launch(CUfunction function, unsigned blocks, CUstream stream,
-              void **parameters) const;
+  void launch(CUfunction function, unsigned blocks, unsigned threads,
+              CUstream stream, void **parameters) const;
 
   std::shared_ptr<const Context> context;
   Module module;

@@ -47,6 +47,8 @@ enum : CUresult {
   kErrorTensorMemoryLeak = 721,
   kErrorSystemDriverMismatch = 803,
   kErrorCaptureUnsupported = 900,
+  kErrorCaptureUnjoined = 904,
+  kErrorCaptureIsolation = 905,
   kErrorCapturedEvent = 907
 };
 
@@ -72,6 +74,7 @@ enum CUjit_option : int {
 };
 
 constexpr unsigned kStreamNonBlocking = 1;
+constexpr unsigned kEventDisableTiming = 2;
 constexpr int kCaptureModeThreadLocal = 1;
 
 /// What cuGetProcAddress says about a symbol.

@@ -76,6 +76,8 @@ void bindDecodeArguments(const LayerManifest &layer,
   values.setPointer(Argument::DtBias, args.dt_bias);
   values.setPointer(Argument::Y, args.y);
   values.setI64(Argument::YStride, packedOr(args.y_stride, width.value));
+  values.setPointer(Argument::Order, nullptr);
+  values.setI32(Argument::Ordered, 0);
 }
 
 } // namespace sinkstate::runtime

@@ -98,9 +98,6 @@ void checkServing(const ss_engine_options &options) {
          "options.exhaustion is SS_EXHAUSTION_TIGHTEN, expected "
          "SS_EXHAUSTION_REFUSE: in deterministic mode the memory that is left "
          "must not decide results");
-  if (options.reserved != 0)
-    fail(SS_INVALID_ARGUMENT, "options.reserved is ", options.reserved,
-         ", expected 0: call ss_engine_options_init first");
 }
 
 void resolveForCpu(ss_engine_options &options) {
@@ -108,6 +105,10 @@ void resolveForCpu(ss_engine_options &options) {
     fail(SS_INVALID_ARGUMENT, "options.row_capacity is ", options.row_capacity,
          ", expected 0: the CPU device gives a state the rows it has; the "
          "policy of a layer bounds them");
+  if (options.compaction_streams != 0)
+    fail(SS_INVALID_ARGUMENT, "options.compaction_streams is ",
+         options.compaction_streams,
+         ", expected 0: the CPU device has no streams");
   if (options.device_ordinal != 0)
     fail(SS_INVALID_ARGUMENT, "options.device_ordinal is ",
          options.device_ordinal,
@@ -120,6 +121,18 @@ void resolveForCpu(ss_engine_options &options) {
     options.consolidation = SS_CONSOLIDATION_INLINE;
   if (options.consolidation == SS_CONSOLIDATION_OFF)
     options.consolidate_every = 0;
+}
+
+/// Branches of a step's graph on which compactions run.
+constexpr int32_t kCompactionStreams = 8;
+constexpr int32_t kMostCompactionStreams = 16;
+
+int32_t compactionStreams(int32_t given) {
+  if (given < -1 || given > kMostCompactionStreams)
+    fail(SS_INVALID_ARGUMENT, "options.compaction_streams is ", given,
+         ", expected -1 (none), 0 (", kCompactionStreams, ") or up to ",
+         kMostCompactionStreams);
+  return given == 0 ? kCompactionStreams : given;
 }
 
 void resolveForCuda(ss_engine_options &options) {
@@ -146,6 +159,7 @@ void resolveForCuda(ss_engine_options &options) {
   options.dense_fallback = 0;
   options.consolidate_every = 0;
   options.consolidation = SS_CONSOLIDATION_OFF;
+  options.compaction_streams = compactionStreams(options.compaction_streams);
 }
 
 } // namespace

@@ -22,6 +22,8 @@ constexpr ArgumentInfo kArguments[] = {
     {"beta", "f32*", kDecode},       {"beta_stride", "i64", kDecode},
     {"a_log", "f32*", kDecode},      {"dt_bias", "f32*", kDecode},
     {"y", "f32*", kDecode},          {"y_stride", "i64", kDecode},
+    {"order", "i32*", InFactoredDecode},
+    {"ordered", "i32", InFactoredDecode},
     {"work", "i32*", InCompact | InDensify | InInit},
     {"work_count", "i32*", InCompact | InDensify | InInit},
     {"count_ahead", "i32", InCompact | InDensify},

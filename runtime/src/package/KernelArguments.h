@@ -23,7 +23,7 @@ const char *kernelRoleName(KernelRole role);
 enum class Argument : uint8_t {
   Rows, Weights, RowBase, Rank, Status, Count, BufferK, BufferU, BufferG,
   Slots, Q, QStride, K, KStride, V, VStride, Gate, GateStride, Beta,
-  BetaStride, ALog, DtBias, Y, YStride,
+  BetaStride, ALog, DtBias, Y, YStride, Order, Ordered,
   Work, WorkCount, CountAhead, PolicyValue, MaxRank,
   RowCapacity, Out, OutBase, Factors, Matrices, MatrixBase, Seed, Dense,
   Size

@@ -39,6 +39,10 @@ inline std::vector<NamedArgument> decodeArguments(const LayerSpec &layer) {
   }
   list.push_back({"a_log", "f32*"});
   list.push_back({"dt_bias", "f32*"});
+  if (!layer.denseForm) {
+    list.push_back({"order", "i32*"});
+    list.push_back({"ordered", "i32"});
+  }
   return list;
 }
 

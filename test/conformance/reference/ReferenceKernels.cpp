@@ -71,12 +71,15 @@ void decodeEntry(const void *const *args, const ss_routine_table *,
   in.yStride = reader.take<int64_t>();
   in.aLog = reader.take<const float *>();
   in.dtBias = reader.take<const float *>();
-  for (int64_t program = begin; program < end; ++program) {
-    if (layer.denseForm)
+  if (layer.denseForm) {
+    for (int64_t program = begin; program < end; ++program)
       decodeDenseProgram(layer, in, program);
-    else
-      decodeProgram(layer, tables, in, program);
+    return;
   }
+  auto *order = reader.take<const int32_t *>();
+  const bool ordered = reader.take<int32_t>() != 0;
+  for (int64_t program = begin; program < end; ++program)
+    decodeProgram(layer, tables, in, ordered ? order[program] : program);
 }
 
 template <size_t Place>

@@ -126,8 +126,14 @@ RequestDriver::Batch &RequestDriver::batchOf(size_t n) {
 }
 
 void RequestDriver::enqueue(size_t n, void *stream) {
+  const int32_t *slots = batchOf(n).slots.data();
+  engine.beginStep(slots, int32_t(n), stream);
+  enqueueLayers(n, stream);
+  engine.endStep(slots, int32_t(n), stream);
+}
+
+void RequestDriver::enqueueLayers(size_t n, void *stream) {
   Batch &batch = batchOf(n);
-  engine.beginStep(batch.slots.data(), int32_t(n), stream);
   for (size_t i = 0; i < layers.size(); ++i) {
     LayerBatch &arrays = batch.layers[i];
     ss_decode_args args = decodeArgs();
@@ -144,7 +150,6 @@ void RequestDriver::enqueue(size_t n, void *stream) {
     args.stream = stream;
     engine.decodeLayer(int32_t(i), args);
   }
-  engine.endStep(batch.slots.data(), int32_t(n), stream);
 }
 
 StepResult RequestDriver::step(const std::vector<DrivenRequest *> &requests) {

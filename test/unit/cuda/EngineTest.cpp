@@ -61,6 +61,11 @@ TEST_F(CudaEngines, SayWhatTheDeviceDoesNotDo) {
                  "options.row_capacity is 15, expected 0 or at least 16 "
                  "(active 8 + buffer 8 + draft 0 of layer 'layer0')");
   options = cudaOptions(1);
+  options.compaction_streams = 17;
+  expectNoEngine(options, SS_INVALID_ARGUMENT,
+                 "options.compaction_streams is 17, expected -1 (none), 0 (8) "
+                 "or up to 16");
+  options = cudaOptions(1);
   options.device_ordinal = 3;
   expectNoEngine(options, SS_INVALID_ARGUMENT,
                  "options.device_ordinal is 3, expected 0 to 0");

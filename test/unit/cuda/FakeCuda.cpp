@@ -4,8 +4,10 @@
 
 #include "cuda/DriverTypes.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -36,6 +38,21 @@ struct Launch {
 
 using Recording = std::vector<Launch>;
 
+/// What an event marks: the work of a stream up to a point.
+struct Mark {
+  CUstream stream = nullptr;
+  int work = 0;
+  bool captured = false;
+};
+
+/// A stream that takes part in the capture. Its launches come as late in the
+/// graph as is allowed: when another stream waits for them.
+struct Captured {
+  int work = 0;   // operations so far
+  int joined = 0; // those that another stream waits for
+  Recording launches;
+};
+
 struct PlannedFailure {
   CUresult error = kSuccess;
   int skip = 0;
@@ -53,6 +70,8 @@ struct Machine {
   std::map<CUdeviceptr, size_t> memory;
   std::map<std::string, int> live; // other objects by kind
   CUstream capturing = nullptr;
+  std::map<CUstream, Captured> captured; // `capturing` among them
+  std::map<CUevent, Mark> events;
   std::unique_ptr<Recording> recording;
   int forbidden = 0;
   bool uncontrolled = false;
@@ -146,6 +165,11 @@ CUresult fakecuDevicePrimaryCtxRelease(CUdevice) {
   --machine.live["context"];
   return kSuccess;
 }
+CUresult fakecuCtxGetStreamPriorityRange(int *lowest, int *highest) {
+  ENTER();
+  *lowest = 0, *highest = -5;
+  return kSuccess;
+}
 CUresult fakecuCtxGetCurrent(CUcontext *context) {
   ENTER();
   *context = contexts.empty() ? nullptr : contexts.back();
@@ -215,6 +239,11 @@ CUresult fakecuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks,
   *blocks = 3;
   return kSuccess;
 }
+/// Null where a stream takes no part in a capture.
+Captured *capturedStream(CUstream stream) {
+  auto found = machine.captured.find(stream);
+  return found == machine.captured.end() ? nullptr : &found->second;
+}
 CUresult fakecuLaunchKernel(CUfunction function, unsigned gridX, unsigned,
                             unsigned, unsigned blockX, unsigned, unsigned,
                             unsigned shared, CUstream stream,
@@ -235,10 +264,13 @@ CUresult fakecuLaunchKernel(CUfunction function, unsigned gridX, unsigned,
     machine.watchedBlocks = gridX;
   machine.threads = blockX;
   machine.shared = shared;
-  if (machine.recording && stream == machine.capturing)
-    machine.recording->push_back(std::move(launch));
-  else
+  if (Captured *captured = capturedStream(stream)) {
+    ++captured->work;
+    (stream == machine.capturing ? *machine.recording : captured->launches)
+        .push_back(std::move(launch));
+  } else {
     launch.run();
+  }
   return kSuccess;
 }
 CUresult fakecuMemAlloc(CUdeviceptr *pointer, size_t bytes) {
@@ -293,6 +325,29 @@ CUresult fakecuStreamCreate(CUstream *stream, unsigned) {
   *stream = reinterpret_cast<CUstream>(next++);
   return kSuccess;
 }
+CUresult fakecuStreamCreateWithPriority(CUstream *stream, unsigned flags,
+                                        int priority) {
+  ENTER(kNotInCapture);
+  return priority < -5 || priority > 0 ? 1 : fakecuStreamCreate(stream, flags);
+}
+CUresult fakecuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
+  ENTER();
+  const Mark mark = machine.events[event];
+  Captured *captured = capturedStream(stream);
+  if (captured && !mark.captured)
+    return kErrorCaptureIsolation;
+  if (!mark.captured)
+    return kSuccess;
+  if (!captured)
+    captured = &machine.captured[stream];
+  ++captured->work;
+  Captured &other = machine.captured[mark.stream];
+  other.joined = mark.work;
+  std::move(other.launches.begin(), other.launches.end(),
+            std::back_inserter(*machine.recording));
+  other.launches.clear();
+  return kSuccess;
+}
 CUresult fakecuStreamDestroy(CUstream) {
   --machine.live["stream"];
   return kSuccess;
@@ -304,11 +359,23 @@ CUresult fakecuStreamSynchronize(CUstream) {
 CUresult fakecuStreamBeginCapture(CUstream stream, int) {
   ENTER();
   machine.capturing = stream;
+  machine.captured[stream];
   machine.recording = std::make_unique<Recording>();
   return kSuccess;
 }
 CUresult fakecuStreamEndCapture(CUstream, CUgraph *graph) {
   ENTER();
+  bool joined = true;
+  for (auto &[stream, captured] : machine.captured)
+    joined &= stream == machine.capturing || captured.joined == captured.work;
+  machine.captured.clear();
+  for (auto &[event, mark] : machine.events)
+    mark.captured = false;
+  if (!joined) {
+    machine.recording.reset();
+    *graph = nullptr;
+    return kErrorCaptureUnjoined;
+  }
   *graph = reinterpret_cast<CUgraph>(machine.recording.release());
   return kSuccess;
 }
@@ -338,12 +405,25 @@ CUresult fakecuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes,
 }
 CUresult fakecuEventCreate(CUevent *event, unsigned) {
   ENTER();
-  *event = reinterpret_cast<CUevent>(0x4000);
+  static uintptr_t next = 0x4000;
+  ++machine.live["event"];
+  *event = reinterpret_cast<CUevent>(next++);
   return kSuccess;
 }
-CUresult fakecuEventDestroy(CUevent) { return kSuccess; }
-CUresult fakecuEventRecord(CUevent, CUstream) {
+CUresult fakecuEventDestroy(CUevent event) {
+  machine.events.erase(event);
+  --machine.live["event"];
+  return kSuccess;
+}
+CUresult fakecuEventSynchronize(CUevent) {
+  ENTER(kNotInCapture);
+  return kSuccess;
+}
+CUresult fakecuEventRecord(CUevent event, CUstream stream) {
   ENTER();
+  const Captured *captured = capturedStream(stream);
+  machine.events[event] = {stream, captured ? captured->work : 0,
+                           captured != nullptr};
   return kSuccess;
 }
 CUresult fakecuEventElapsedTime(float *milliseconds, CUevent, CUevent) {
@@ -365,7 +445,9 @@ const std::map<std::string, void *> functions = {
     FUNCTION(cuDeviceTotalMem), FUNCTION(cuDevicePrimaryCtxRetain),
     FUNCTION(cuDevicePrimaryCtxRelease), FUNCTION(cuCtxGetCurrent),
     FUNCTION(cuCtxPushCurrent), FUNCTION(cuCtxPopCurrent),
-    FUNCTION(cuCtxSynchronize), FUNCTION(cuModuleLoadDataEx),
+    FUNCTION(cuCtxSynchronize), FUNCTION(cuCtxGetStreamPriorityRange),
+    FUNCTION(cuStreamCreateWithPriority), FUNCTION(cuStreamWaitEvent),
+    FUNCTION(cuModuleLoadDataEx),
     FUNCTION(cuModuleUnload), FUNCTION(cuModuleGetFunction),
     FUNCTION(cuFuncGetAttribute), FUNCTION(cuFuncSetAttribute),
     FUNCTION(cuOccupancyMaxActiveBlocksPerMultiprocessor),
@@ -379,7 +461,7 @@ const std::map<std::string, void *> functions = {
     FUNCTION(cuGraphDestroy), FUNCTION(cuMemcpyDtoDAsync),
     FUNCTION(cuEventCreate), FUNCTION(cuEventDestroy),
     FUNCTION(cuEventRecord), FUNCTION(cuEventElapsedTime),
-    {"cuEventSynchronize", reinterpret_cast<void *>(&fakecuEventDestroy)}};
+    FUNCTION(cuEventSynchronize)};
 
 } // namespace
 

@@ -40,7 +40,7 @@ void fake_add_kernel(const char *name, const size_t *sizes, size_t count,
 int fake_calls(const char *symbol);
 /* Calls made while a stream was captured that CUDA forbids there. */
 int fake_forbidden_calls(void);
-/* Live allocations, modules, streams and retained contexts. */
+/* Live allocations, modules, streams, events and retained contexts. */
 int fake_live_objects(void);
 size_t fake_live_bytes(void);
 /* Of the last launch. */

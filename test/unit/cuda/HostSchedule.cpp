@@ -5,12 +5,25 @@
 #include "cuda/device/schedule.cuh"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 namespace sinkstate::test {
 namespace {
 
 template <typename T> T value(void *const *parameters, int index) {
   return *static_cast<const T *>(parameters[index]);
+}
+
+void orderPrograms(const ss::Schedule &schedule, const ss::ScheduleLayer &layer,
+                   const int32_t *slots, int32_t batch) {
+  std::vector<std::pair<int32_t, int32_t>> programs;
+  for (int32_t program = 0; program < batch * layer.heads; ++program)
+    programs.push_back(
+        {ss::size_class(schedule, layer, slots, program), program});
+  std::sort(programs.begin(), programs.end());
+  for (size_t i = 0; i < programs.size(); ++i)
+    layer.order[i] = programs[i].second;
 }
 
 } // namespace
@@ -20,9 +33,12 @@ void hostSchedule(void *, void *const *parameters, unsigned blocks) {
   const auto *slots = value<const int32_t *>(parameters, 1);
   const auto batch = value<int32_t>(parameters, 2);
   for (unsigned block = 0; block < blocks; ++block) {
-    if (int32_t(block) >= schedule.layer_count)
-      return;
-    const ss::ScheduleLayer layer = schedule.layers[block];
+    const ss::ScheduleLayer layer =
+        schedule.layers[int32_t(block) % schedule.layer_count];
+    if (int32_t(block) >= schedule.layer_count) {
+      orderPrograms(schedule, layer, slots, batch);
+      continue;
+    }
     int32_t next = 0;
     for (int32_t row = 0; row < batch; ++row) {
       const int32_t slot = slots[row];

@@ -21,12 +21,14 @@ struct Tables {
   Tables() {
     for (int layer = 0; layer < 2; ++layer) {
       const size_t states = 4 * size_t(heads[layer]);
-      for (auto *list : {&rank[layer], &status[layer], &work[layer]})
+      for (auto *list :
+           {&rank[layer], &status[layer], &work[layer], &order[layer]})
         list->assign(states, 7);
       count[layer].assign(4, 0);
       layers.push_back({count[layer].data(), rank[layer].data(),
                         status[layer].data(), work[layer].data(),
-                        &workCount[layer], heads[layer], 4, layer, 0});
+                        &workCount[layer], order[layer].data(), heads[layer],
+                        4, layer, 20});
     }
     schedule = {layers.data(), position.data(), &compactions,
                 &faults,       2,               4};
@@ -52,7 +54,7 @@ struct Tables {
   }
 
   int32_t heads[2] = {2, 3};
-  std::vector<int32_t> count[2], rank[2], status[2], work[2];
+  std::vector<int32_t> count[2], rank[2], status[2], work[2], order[2];
   int32_t workCount[2] = {-1, -1};
   std::vector<int64_t> position = {0, 0, 0, 0};
   int64_t compactions = 0;
@@ -68,6 +70,17 @@ TEST(DeviceSchedule, ListsTheStatesOfSlotsAtTheirPhase) {
   EXPECT_EQ(t.due(0), (std::vector<int32_t>{0, 1, 6, 7}));
   EXPECT_EQ(t.due(1), (std::vector<int32_t>{6, 7, 8}));
   EXPECT_EQ(t.faults, 0);
+}
+
+TEST(DeviceSchedule, BeginsWithTheProgramsThatReadMost) {
+  Tables t;
+  //                   slot 0        1           2           3
+  t.rank[1] = {4, 30, 0, 9, -1, 22, 40, 41, 1000, 5, 6, 7};
+  const std::vector<int32_t> slots = {2, -1, 0, 1};
+  t.run(hostSchedule, 4, slots.data(), int32_t(slots.size()));
+  // Rows count in twos; a dense state counts as 20; padding comes last.
+  EXPECT_EQ(t.order[1], (std::vector<int32_t>{2, 0, 1, 7, 11, 10, 9, 6, 3, 4, 5,
+                                              8}));
 }
 
 TEST(DeviceSchedule, ListsFullBuffersAtAnyPosition) {

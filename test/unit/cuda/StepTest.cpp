@@ -12,6 +12,7 @@
 
 using namespace sinkstate;
 using namespace sinkstate::test;
+using namespace sinkstate::runtime::cuda;
 
 namespace {
 
@@ -164,6 +165,33 @@ TEST_F(CudaSteps, CanBeCapturedAtSeveralBatchSizesAndReplayed) {
   EXPECT_EQ(fake_forbidden_calls(), 0);
   for (size_t i = 0; i < a.size(); ++i)
     expectEqualStates(cuda, a[i], cpu, b[i], source.layers().size());
+}
+
+/// A step that is captured in two parts fails with parallel compactions and
+/// works without.
+TEST_F(CudaSteps, CanBeCapturedInPartsWithoutParallelCompactions) {
+  for (const int32_t streams : {0, -1}) {
+    ss_engine_options options = cudaOptions(1);
+    options.compaction_streams = streams;
+    CudaUnderTest cuda(source, options, false);
+    DrivenRequest request = cuda.request(source, 1);
+    cuda.driver.step({&request});
+    DeviceArray<int32_t> slots(cuda.engine, 1);
+    slots.copyIn({request.slot});
+    const Driver::Functions &call = Driver::get()->functions();
+    CUstream stream = nullptr;
+    ASSERT_EQ(call.cuStreamCreate(&stream, 0), kSuccess);
+    cuda.engine.beginStep(slots.data(), 1, stream);
+    ASSERT_EQ(call.cuStreamBeginCapture(stream, 0), kSuccess);
+    cuda.driver.enqueueLayers(1, stream);
+    CUgraph graph = nullptr;
+    EXPECT_EQ(call.cuStreamEndCapture(stream, &graph),
+              streams < 0 ? kSuccess : kErrorCaptureUnjoined);
+    (void)call.cuGraphDestroy(graph);
+    // The next step is as any other.
+    cuda.driver.step({&request});
+    (void)call.cuStreamDestroy(stream);
+  }
 }
 
 TEST_F(CudaSteps, OfTwoEnginesOnOneGpuAreIndependent) {

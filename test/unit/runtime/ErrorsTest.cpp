@@ -223,6 +223,10 @@ TEST_F(Misuse, Options) {
          SS_INVALID_ARGUMENT,
          "options.row_capacity is 32, expected 0: the CPU device gives a state "
          "the rows it has; the policy of a layer bounds them");
+  expect(create([](ss_engine_options &o) { o.compaction_streams = -1; }),
+         SS_INVALID_ARGUMENT,
+         "options.compaction_streams is -1, expected 0: the CPU device has no "
+         "streams");
   expect(create([](ss_engine_options &o) { o.device_ordinal = 1; }),
          SS_INVALID_ARGUMENT,
          "options.device_ordinal is 1, expected 0: it chooses a GPU; set "

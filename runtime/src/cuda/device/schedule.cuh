@@ -27,7 +27,9 @@ struct ScheduleLayer {
   int32_t *status;     // [slots * heads]
   int32_t *work;       // [slots * heads]
   int32_t *work_count; // [1]
-  int32_t heads, buffer, phase, unused;
+  int32_t *order;      // [slots * heads], programs of the batch
+  int32_t heads, buffer, phase;
+  int32_t dense_rows; // that a dense state counts as
 };
 
 /// All of an engine's factored layers.
@@ -70,6 +72,22 @@ SS_BOTH_SIDES int32_t advance_count(const ScheduleLayer &layer, int64_t position
   return due ? layer.heads : 0;
 }
 
+/// States are sorted by rows two at a time, into so many classes; the first one
+/// has all that is larger.
+constexpr int32_t kSizeClasses = 128;
+
+/// How much a program of a decode has to read: the most rows are class 0, and
+/// padding is in the last.
+SS_BOTH_SIDES int32_t size_class(const Schedule &schedule, const ScheduleLayer &layer,
+                                 const int32_t *slots, int32_t program) {
+  const int32_t slot = slots[program / layer.heads];
+  if (!is_slot(schedule, slot))
+    return kSizeClasses - 1;
+  const int32_t rank = layer.rank[int64_t(slot) * layer.heads + program % layer.heads];
+  const int32_t half = (rank < 0 ? layer.dense_rows : rank) / 2;
+  return kSizeClasses - 1 - (half < kSizeClasses ? half : kSizeClasses - 1);
+}
+
 SS_BOTH_SIDES void reset_state(const ScheduleLayer &layer, int32_t slot, int32_t head) {
   layer.rank[int64_t(slot) * layer.heads + head] = 0;
   layer.status[int64_t(slot) * layer.heads + head] = 0;
@@ -79,12 +97,12 @@ SS_BOTH_SIDES void reset_state(const ScheduleLayer &layer, int32_t slot, int32_t
 
 #ifdef __CUDACC_RTC__
 
-/// A block per layer.
-extern "C" __global__ void ss_schedule(ss::Schedule schedule, const int32_t *slots, int32_t batch) {
+constexpr unsigned kWholeWarp = 0xffffffffu;
+
+/// Lists the states of a layer that are due.
+__device__ __forceinline__ void list_due(const ss::Schedule &schedule, const ss::ScheduleLayer &layer,
+                                         const int32_t *slots, int32_t batch) {
   __shared__ int32_t next;
-  if (blockIdx.x >= schedule.layer_count)
-    return;
-  const ss::ScheduleLayer layer = schedule.layers[blockIdx.x];
   if (threadIdx.x == 0)
     next = 0;
   __syncthreads();
@@ -102,6 +120,74 @@ extern "C" __global__ void ss_schedule(ss::Schedule schedule, const int32_t *slo
   const int32_t most = schedule.slots * layer.heads;
   if (threadIdx.x == 0)
     *layer.work_count = next < most ? next : most;
+}
+
+/// Replaces counts by the sums of those before them.
+__device__ __forceinline__ void add_up(int32_t (&counts)[ss::kSizeClasses]) {
+  constexpr int32_t kEach = ss::kSizeClasses / 32;
+  if (threadIdx.x < 32) {
+    int32_t own[kEach], sum = 0;
+    for (int32_t i = 0; i < kEach; ++i) {
+      own[i] = counts[threadIdx.x * kEach + i];
+      sum += own[i];
+    }
+    int32_t end = sum;
+    for (int32_t distance = 1; distance < 32; distance *= 2) {
+      const int32_t other = __shfl_up_sync(kWholeWarp, end, distance);
+      end += threadIdx.x >= distance ? other : 0;
+    }
+    for (int32_t i = 0, begin = end - sum; i < kEach; begin += own[i++])
+      counts[threadIdx.x * kEach + i] = begin;
+  }
+  __syncthreads();
+}
+
+/// Adds the number of lanes that hold `size` to counts[size] and returns where
+/// this lane's one is; lanes with a negative size have no part.
+__device__ __forceinline__ int32_t take_place(int32_t (&counts)[ss::kSizeClasses], int32_t size) {
+  const unsigned same = __match_any_sync(kWholeWarp, size);
+  const int32_t lane = threadIdx.x & 31, leader = __ffs(same) - 1;
+  int32_t first = 0;
+  if (lane == leader && size >= 0)
+    first = atomicAdd(&counts[size], __popc(same));
+  first = __shfl_sync(kWholeWarp, first, leader);
+  return first + __popc(same & ((1u << lane) - 1u));
+}
+
+/// Sorts the programs of a layer's decode by what they read. Where equal ones
+/// find their places changes no state.
+__device__ __forceinline__ void order_programs(const ss::Schedule &schedule,
+                                               const ss::ScheduleLayer &layer, const int32_t *slots,
+                                               int32_t batch) {
+  __shared__ int32_t counts[ss::kSizeClasses];
+  const int32_t programs = batch * layer.heads;
+  const int32_t rounded = (programs + blockDim.x - 1) / blockDim.x * blockDim.x;
+  for (int32_t size = threadIdx.x; size < ss::kSizeClasses; size += blockDim.x)
+    counts[size] = 0;
+  __syncthreads();
+  for (int32_t program = threadIdx.x; program < rounded; program += blockDim.x)
+    take_place(counts,
+               program < programs ? ss::size_class(schedule, layer, slots, program) : -1);
+  __syncthreads();
+  add_up(counts);
+  for (int32_t program = threadIdx.x; program < rounded; program += blockDim.x) {
+    const int32_t place = take_place(
+        counts, program < programs ? ss::size_class(schedule, layer, slots, program) : -1);
+    if (program < programs)
+      layer.order[place] = program;
+  }
+}
+
+/// A block per layer for the states that are due, and then, where there are so
+/// many, one per layer for the order of its decode.
+extern "C" __global__ void __launch_bounds__(1024)
+ss_schedule(ss::Schedule schedule, const int32_t *slots, int32_t batch) {
+  const int32_t index = int32_t(blockIdx.x) % schedule.layer_count;
+  const ss::ScheduleLayer layer = schedule.layers[index];
+  if (int32_t(blockIdx.x) < schedule.layer_count)
+    list_due(schedule, layer, slots, batch);
+  else
+    order_programs(schedule, layer, slots, batch);
 }
 
 /// A block per row of the batch.

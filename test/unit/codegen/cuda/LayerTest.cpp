@@ -13,6 +13,7 @@
 
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <random>
 
 using namespace sinkstate;
@@ -53,6 +54,7 @@ public:
     ints["work_count"] = {int32_t(states)};
     ints["row_capacity"].assign(states, int32_t(rankBound));
     scalars32["count_ahead"] = 0;
+    scalars32["ordered"] = 1;
     scalars32["max_rank"] = int32_t(rankBound);
     for (int64_t state = 0; state < states; ++state) {
       longs["row_base"].push_back(state * rankBound);
@@ -86,6 +88,8 @@ public:
     for (int64_t slot = 0; slot < slots; ++slot)
       ints["slots"].push_back(int32_t(slots - 1 - slot));
     ints["slots"].insert(ints["slots"].begin() + 1, -1);
+    ints["order"].resize(batch * shape.heads);
+    std::iota(ints["order"].rbegin(), ints["order"].rend(), 0);
   }
 
   /// The pointers of a kernel's arguments.
