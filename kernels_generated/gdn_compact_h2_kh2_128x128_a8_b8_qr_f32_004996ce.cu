@@ -69,9 +69,6 @@ gdn_compact_h2_kh2_128x128_a8_b8_qr_f32_004996ce(
   for (int64_t program = blockIdx.x; program < program_end; program += program_step) {
     __syncwarp();
 
-    if (program >= int64_t(work_count[0]))
-      continue;
-
     const int64_t state = work[program];
     const int64_t slot = state / 2;
     const int64_t head = state % 2;

@@ -70,9 +70,6 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_f16_7c80bd86(
   for (int64_t program = blockIdx.x; program < program_end; program += program_step) {
     __syncwarp();
 
-    if (program >= int64_t(work_count[0]))
-      continue;
-
     const int64_t state = work[program];
     const int64_t slot = state / 32;
     const int64_t head = state % 32;

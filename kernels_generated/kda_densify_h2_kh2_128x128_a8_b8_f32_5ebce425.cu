@@ -28,9 +28,6 @@ kda_densify_h2_kh2_128x128_a8_b8_f32_5ebce425(
   const int64_t program_end = min(programs, int64_t(work_count[0]));
   const int64_t program_step = int64_t(gridDim.x);
   for (int64_t program = blockIdx.x; program < program_end; program += program_step) {
-    if (program >= int64_t(work_count[0]))
-      continue;
-
     const int64_t state = work[program];
     const int64_t slot = state / 2;
     const int64_t head = state % 2;

@@ -69,9 +69,6 @@ mamba2_compact_h4_kh1_80x128_a8_b8_qr_f32_ffd4200c(
   for (int64_t program = blockIdx.x; program < program_end; program += program_step) {
     __syncwarp();
 
-    if (program >= int64_t(work_count[0]))
-      continue;
-
     const int64_t state = work[program];
     const int64_t slot = state / 4;
     const int64_t head = state % 4;

@@ -10,9 +10,17 @@
 # cuSOLVER as an oracle, large grids and memories). It builds nothing. The exit
 # code is 0 only if nothing failed.
 set -uo pipefail
+die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 bundle=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+[ $# -le 1 ] || die "found $# arguments, expected at most one, the report's file"
 report=${1:-/dev/null}
-parts=${SS_CHECK_ONLY:-machine model start tests device bench sanitizer}
+all_parts="machine model start tests device bench sanitizer"
+parts=${SS_CHECK_ONLY:-$all_parts}
+for part in $parts; do
+  [[ " $all_parts " == *" $part "* ]] || die "SS_CHECK_ONLY has '$part', expected some of: $all_parts"
+done
+[ -e "$bundle/revision" ] || die "'$bundle' is no bundle, expected a folder that scripts/make-device-bundle.sh made"
+: 2>/dev/null >>"$report" || die "'$report' cannot be written, expected a path for the report"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export SS_CACHE_DIR=$work/cache

@@ -6,6 +6,9 @@
 # finds. Needs clang with its sanitizer runtimes (CXX, CC; default clang-22).
 set -eu -o pipefail
 seconds=${1:-600}
+case $seconds in
+  *[!0-9]* | "") echo "error: found '$seconds' seconds, expected a whole number" >&2; exit 1 ;;
+esac
 source_folder=$(cd "$(dirname "$0")/.." && pwd)
 work=${2:-$source_folder/build/fuzz-snapshot}
 sanitizers=-fsanitize=fuzzer-no-link,address,undefined

@@ -1,23 +1,28 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # Prints the CUDA C++ of the standard models into kernels_generated/, with the tools of a
 # build:
 #   scripts/regenerate-kernels.sh [--tools build/bin] [--check]
+# SS_BUILD_DIR names another build folder.
 # --check: compares with what is there instead, and fails if anything differs.
 # Without --check it also compiles them and writes what they take (resources.json), where
 # NVRTC is; the test kernels-generated.resources compares that.
-set -eu
+set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
-tools=$root/build/bin
+tools=${SS_BUILD_DIR:-$root/build}/bin
 check=false
 while [ $# -gt 0 ]; do
   case $1 in
-    --tools) tools=$2; shift 2 ;;
+    --tools)
+      [ $# -ge 2 ] || { echo "error: --tools has no value, expected the folder of the tools" >&2; exit 2; }
+      tools=$2
+      shift 2
+      ;;
     --check) check=true; shift ;;
-    *) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) echo "error: found '$1', expected --tools FOLDER or --check" >&2; exit 2 ;;
   esac
 done
 for tool in ss-import ss-opt ss-translate ss-kernels; do
-  [ -x "$tools/$tool" ] || { echo "no $tools/$tool, expected it: build it or name its folder with --tools" >&2; exit 2; }
+  [ -x "$tools/$tool" ] || { echo "error: no $tools/$tool, expected it: build it or name its folder with --tools" >&2; exit 2; }
 done
 
 folder=$(mktemp -d)

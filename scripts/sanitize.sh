@@ -15,6 +15,13 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=scripts/lib/build.sh
 . "$here/lib/build.sh"
 
+for sanitizer in "$@"; do
+  case $sanitizer in
+    thread | address | undefined) ;;
+    *) die "found '$sanitizer', expected thread, address or undefined" ;;
+  esac
+done
+
 tests=${SS_SANITIZE_TESTS:-consolidation-test runtime-test runtime-internals-test handover-test runtime-c-api-test soak-test}
 
 export TSAN_OPTIONS="halt_on_error=1 ${TSAN_OPTIONS:-}"

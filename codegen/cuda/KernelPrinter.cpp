@@ -163,17 +163,24 @@ void KernelPrinter::printPrologue() {
   out.blank();
 }
 
+/// Where the length of a kernel's work list is, or null.
+BlockArgument KernelPrinter::getWorkCount() {
+  for (BlockArgument argument : kernel.getBody().getArguments())
+    if (isa<ssk::GlobalType>(argument.getType()) &&
+        kernel.getArgumentName(argument.getArgNumber()) == "work_count")
+      return argument;
+  return {};
+}
+
 /// The loop over the programs of a warp. It ends with the work list where the
 /// kernel has one.
 void KernelPrinter::openProgramLoop(StringRef first, int64_t perBlock) {
   StringRef end = "programs";
-  for (BlockArgument argument : kernel.getBody().getArguments())
-    if (isa<ssk::GlobalType>(argument.getType()) &&
-        kernel.getArgumentName(argument.getArgNumber()) == "work_count") {
-      out.line("const int64_t program_end = min(programs, int64_t(" +
-               getName(argument) + "[0]));");
-      end = "program_end";
-    }
+  if (BlockArgument count = getWorkCount()) {
+    out.line("const int64_t program_end = min(programs, int64_t(" +
+             getName(count) + "[0]));");
+    end = "program_end";
+  }
   std::string step = "int64_t(gridDim.x)";
   if (perBlock > 1)
     step += " * " + std::to_string(perBlock);
@@ -361,10 +368,26 @@ static int64_t countOperations(Region &region) {
   return count;
 }
 
+/// Whether the loop over programs has made sure of this: `program < work_count[0]`.
+bool KernelPrinter::isLoopBound(Value condition) {
+  auto compare = condition.getDefiningOp<arith::CmpIOp>();
+  if (!info.loops || !compare || compare.getPredicate() != arith::CmpIPredicate::slt ||
+      !compare.getLhs().getDefiningOp<ssk::ProgramIdOp>())
+    return false;
+  Value end = compare.getRhs();
+  if (auto cast = end.getDefiningOp<arith::IndexCastOp>())
+    end = cast.getIn();
+  auto read = end.getDefiningOp<ssk::ReadOp>();
+  return read && read.getMemory() == getWorkCount() && read.getIndices().size() == 1 &&
+         matchPattern(read.getIndices()[0], m_Zero());
+}
+
 /// The last branch of a kernel: its short side is done with the program, so that
 /// the long one needs no braces.
 void KernelPrinter::printTailBranch(scf::IfOp branch) {
   Region &yes = branch.getThenRegion(), &no = branch.getElseRegion();
+  if (no.empty() && isLoopBound(branch.getCondition()))
+    return printBlock(yes.front(), /*isTail=*/true);
   bool returnsIfTrue = !no.empty() && countOperations(yes) <= countOperations(no);
   Region &shortSide = returnsIfTrue ? yes : no;
   Region &longSide = returnsIfTrue ? no : yes;

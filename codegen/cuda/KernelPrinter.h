@@ -37,6 +37,7 @@ private:
   void printSignature();
   void printPrologue();
   void printScratchOfProgram(int64_t perBlock);
+  mlir::BlockArgument getWorkCount();
   void openProgramLoop(llvm::StringRef first, int64_t perBlock);
 
   // Statements (KernelPrinter.cpp).
@@ -48,6 +49,7 @@ private:
   bool isConditional(mlir::scf::IfOp branch) const;
   void printIf(mlir::scf::IfOp branch);
   bool printsAnything(mlir::scf::IfOp branch, mlir::Region &side) const;
+  bool isLoopBound(mlir::Value condition);
   void printTailBranch(mlir::scf::IfOp branch);
   bool readsVariable(mlir::Value value, mlir::Value target) const;
   void printYields(mlir::ValueRange targets, mlir::ValueRange yielded);

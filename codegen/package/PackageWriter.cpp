@@ -31,6 +31,60 @@ static Error failedTo(const llvm::Twine &what, StringRef file,
                                            "': " + code.message());
 }
 
+/// The manifest is the first thing that a reader of a package looks at.
+static bool isPackage(StringRef folder) {
+  SmallString<128> manifest(folder);
+  path::append(manifest, "manifest.json");
+  auto text = llvm::MemoryBuffer::getFile(manifest);
+  return text && (*text)->getBuffer().contains("\"sinkstate-package\"");
+}
+
+static bool isEmptyFolder(StringRef folder) {
+  std::error_code code;
+  const bool isEmpty =
+      fs::directory_iterator(folder, code) == fs::directory_iterator();
+  return !code && isEmpty;
+}
+
+Error checkPackageFolder(StringRef folder) {
+  if (folder.empty())
+    return llvm::createStringError(
+        "the package's folder is '', expected a name");
+  fs::file_status status;
+  if (std::error_code code = fs::status(folder, status);
+      code && code != std::errc::no_such_file_or_directory)
+    return failedTo("cannot look at", folder, code);
+  if (!fs::exists(status) || isPackage(folder) ||
+      (fs::is_directory(status) && isEmptyFolder(folder)))
+    return Error::success();
+  return llvm::createStringError(
+      "'" + folder + "' is " +
+      (fs::is_directory(status) ? "a folder with other things in it"
+                                : "no folder") +
+      ", expected a new folder, an empty one or a package to replace");
+}
+
+static Error checkLevels(const PackageOptions &options) {
+  const auto &known = PackageOptions().cpuLevels;
+  for (size_t i = 0; i < options.cpuLevels.size(); ++i) {
+    const std::string &level = options.cpuLevels[i];
+    if (!llvm::is_contained(known, level))
+      return llvm::createStringError(
+          "instruction set '" + level +
+          "' is unknown, expected x86-64-v2, x86-64-v3 or x86-64-v4");
+    if (llvm::is_contained(ArrayRef(options.cpuLevels).take_front(i), level))
+      return llvm::createStringError("instruction set '" + level +
+                                     "' is named twice, expected it once");
+  }
+  return Error::success();
+}
+
+/// Readable by all, as the creator's mask has it: an engine may run as someone
+/// else.
+static std::error_code createFolders(StringRef folder) {
+  return fs::create_directories(folder, /*IgnoreExisting=*/true, fs::all_all);
+}
+
 namespace {
 /// A folder beside the final one that is renamed to it at the end, or removed.
 class StagedFolder {
@@ -39,13 +93,14 @@ public:
     SmallString<128> parent(path::parent_path(target));
     if (parent.empty())
       parent = ".";
-    if (std::error_code code = fs::create_directories(parent))
+    if (std::error_code code = createFolders(parent))
       return failedTo("cannot create the folder", parent, code);
     SmallString<128> model(target);
     model += ".tmp-%%%%%%%%";
     SmallString<128> staging;
     fs::createUniquePath(model, staging, /*MakeAbsolute=*/false);
-    if (std::error_code code = fs::create_directory(staging))
+    if (std::error_code code = fs::create_directory(
+            staging, /*IgnoreExisting=*/false, fs::all_all))
       return failedTo("cannot create the folder", staging, code);
     return StagedFolder(staging, target);
   }
@@ -66,7 +121,7 @@ public:
 
   Error write(StringRef name, StringRef text) const {
     std::string full = file(name);
-    if (std::error_code code = fs::create_directories(path::parent_path(full)))
+    if (std::error_code code = createFolders(path::parent_path(full)))
       return failedTo("cannot create the folder of", full, code);
     std::error_code code;
     llvm::raw_fd_ostream stream(full, code);
@@ -81,6 +136,8 @@ public:
 
   Error publish() {
     // A folder cannot be renamed over another one: the old package steps aside.
+    if (Error error = checkPackageFolder(target)) // somebody else's by now
+      return error;
     SmallString<128> old;
     if (fs::exists(target)) {
       fs::createUniquePath(target + ".old-%%%%%%%%", old, false);
@@ -110,7 +167,7 @@ static Error writeCpuCode(ModuleOp kernels, const PackageOptions &options,
   for (const std::string &level : options.cpuLevels) {
     std::string name = "cpu/" + level + ".so";
     std::string full = folder.file(name);
-    if (std::error_code code = fs::create_directories(path::parent_path(full)))
+    if (std::error_code code = createFolders(path::parent_path(full)))
       return failedTo("cannot create the folder of", full, code);
     if (Error error = cpu::emitSharedLibrary(
             kernels, cpu::CpuTarget::level(level), full))
@@ -156,6 +213,10 @@ static Error writeCudaCode(ModuleOp kernels, const StagedFolder &folder,
 
 Error writePackage(ModuleOp graph, const PackageOptions &options,
                    StringRef folder) {
+  if (Error error = checkLevels(options))
+    return error;
+  if (Error error = checkPackageFolder(folder))
+    return error;
   llvm::Expected<OwningOpRef<ModuleOp>> kernels =
       buildKernels(graph, KernelTarget::cpu, options.init);
   if (!kernels)

@@ -24,10 +24,15 @@ struct PackageOptions {
   bool init = false;
 };
 
+/// Fails unless a package may be written to `folder`: it does not exist, is
+/// empty, or is a package, which is then replaced. Nothing else ever is.
+llvm::Error checkPackageFolder(llvm::StringRef folder);
+
 /// Compiles a model's graph (a module with one ss.model, left as it is) into a
 /// kernel package, docs/interfaces.md section 4. The folder appears complete
-/// or not at all; a package that is there already is replaced. Diagnostics go
-/// to the module's context, the error says what failed.
+/// or not at all; a package that is there already is replaced
+/// (checkPackageFolder). Diagnostics go to the module's context, the error says
+/// what failed.
 llvm::Error writePackage(mlir::ModuleOp graph, const PackageOptions &options,
                          llvm::StringRef folder);
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -288,7 +289,7 @@ SafetensorsFile::readFloats(const std::string &name, const Shape &shape) const {
     // The format does not align tensors.
     if (!values.empty())
       std::memcpy(values.data(), source, info.end - info.begin);
-    return values;
+    return finite(name, std::move(values));
   }
   std::vector<float> values((info.end - info.begin) / sizeof(uint16_t));
   for (size_t i = 0; i < values.size(); ++i) {
@@ -296,7 +297,24 @@ SafetensorsFile::readFloats(const std::string &name, const Shape &shape) const {
     std::memcpy(&half, source + i * sizeof(half), sizeof(half));
     values[i] = std::bit_cast<float>(static_cast<uint32_t>(half) << 16);
   }
-  return values;
+  return finite(name, std::move(values));
+}
+
+/// One parameter that is not finite makes every output so: found here, it can be
+/// named.
+Result<std::vector<float>>
+SafetensorsFile::finite(const std::string &name,
+                        std::vector<float> values) const {
+  const auto wrong = std::find_if(values.begin(), values.end(), [](float x) {
+    return !std::isfinite(x);
+  });
+  if (wrong == values.end())
+    return values;
+  return tensorError(name, std::string("found ") +
+                               (std::isnan(*wrong) ? "NaN" : "infinity") +
+                               " at element " +
+                               std::to_string(wrong - values.begin()) +
+                               ", expected finite numbers");
 }
 
 Result<std::vector<uint8_t>>

@@ -37,7 +37,8 @@ public:
   const std::string &path() const { return filePath; }
   const std::map<std::string, TensorInfo> &tensors() const { return entries; }
 
-  /// A BF16 or F32 tensor of exactly this shape, as float32.
+  /// A BF16 or F32 tensor of exactly this shape, as float32. Its elements are
+  /// finite.
   Result<std::vector<float>> readFloats(const std::string &name,
                                         const Shape &shape) const;
 
@@ -53,6 +54,8 @@ private:
   Result<const TensorInfo *> find(const std::string &name) const;
   Error tensorError(const std::string &name, const std::string &what) const;
   const unsigned char *bytesOf(const TensorInfo &info) const;
+  Result<std::vector<float>> finite(const std::string &name,
+                                    std::vector<float> values) const;
 
   std::string filePath;
   std::shared_ptr<const Mapping> mapping;

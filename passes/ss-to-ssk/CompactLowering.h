@@ -101,8 +101,8 @@ private:
   mlir::Value limitRank(ss::PolicyAttr policy, mlir::Value threshold,
                         mlir::Value kept);
   void dropBeyond(mlir::Value most);
-  /// Ranks all weights, old and new; returns how many there are.
-  mlir::Value rankWeights();
+  /// Ranks all weights, old and new.
+  void rankWeights();
   /// Weight of rank i, at least 0.
   mlir::Value rankedWeight(mlir::Value i);
   /// The number of new components to keep: the first ones, or where they are
@@ -147,6 +147,7 @@ private:
   mlir::Value newOrder; ///< new components that stay; null if they are sorted
   mlir::Value places;   ///< [m + 1] i32: rows that are free for them
   mlir::Value allWeights, ranking;    ///< only where weights are ranked
+  mlir::Value total;                  ///< how many; null: not ranked yet
   mlir::Value status; ///< [1] i32 in scratch: bits of the routines so far
 };
 

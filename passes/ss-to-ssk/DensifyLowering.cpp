@@ -157,13 +157,9 @@ LogicalResult lowerDensify(ss::FusedOp fused, const LayerShape &shape,
   for (Operation &op : fused.getBody().front().without_terminator())
     if (!isa<ss::DensifyOp>(op))
       return op.emitOpError("has no lowering inside a densify kernel");
-  Value program = ssk::ProgramIdOp::create(k.b, fused.getLoc());
-  // The list of work may be made on the device: its length is read there.
-  Value due = k.toIndex(k.read(arguments["work_count"], k.index(0)));
-  k.branch(k.less(program, due), [&] {
+  overWork(k, arguments, [&](Value program, Value state) {
     StateTables tables(k, shape, arguments);
-    tables.locateState(
-        k.name("state", k.toIndex(k.read(arguments["work"], program))));
+    tables.locateState(state);
     tables.readExtent(arguments["count_ahead"]);
     Densify(tables, largestDivisor(shape.dk, choices.rowsInFlight))
         .run(k.name("output",

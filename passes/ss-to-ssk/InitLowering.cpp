@@ -32,8 +32,8 @@ constexpr double kLeastShare = 0x1p-16;
 /// in that space gives them.
 class Init {
 public:
-  Init(StateTables &tables)
-      : t(tables), k(tables.k), s(tables.shape),
+  Init(StateTables &tables, Value program)
+      : t(tables), k(tables.k), s(tables.shape), program(program),
         block(std::min({kBlockVectors, s.dv, s.dk})),
         most(std::min({kMostVectors, s.dv, s.dk}) / block * block) {}
 
@@ -65,6 +65,7 @@ private:
   StateTables &t;
   KernelBuilder &k;
   const LayerShape &s;
+  Value program; ///< its number: the place of its matrix in the list
   int64_t block, most;
   Value matrix;                    ///< [dk, dv]: columns of H, scaled
   Value test, left, right, spare;  ///< one block
@@ -123,7 +124,6 @@ void Init::addStatus(Value bits) {
 Value Init::loadScaled() {
   k.note("scale the matrix by a power of two");
   Type tile = row(s.dv);
-  Value program = ssk::ProgramIdOp::create(k.b, matrix.getLoc());
   Value base =
       k.name("begin", k.toIndex(k.read(arg("matrix_base"), program)));
   auto column = [&](Value c) {
@@ -373,15 +373,12 @@ LogicalResult lowerInit(ss::FusedOp fused, const LayerShape &shape,
   for (Operation &op : fused.getBody().front().without_terminator())
     if (!isa<ss::InitOp>(op))
       return op.emitOpError("has no lowering inside an init kernel");
-  Value program = ssk::ProgramIdOp::create(k.b, fused.getLoc());
-  Value due = k.toIndex(k.read(arguments["work_count"], k.index(0)));
-  k.branch(k.less(program, due), [&] {
+  overWork(k, arguments, [&](Value program, Value state) {
     StateTables tables(k, shape, arguments);
-    tables.locateState(
-        k.name("state", k.toIndex(k.read(arguments["work"], program))));
+    tables.locateState(state);
     tables.base = k.name(
         "base", k.toIndex(k.read(arguments["row_base"], tables.state)));
-    Init(tables).run();
+    Init(tables, program).run();
   });
   return success();
 }

@@ -88,6 +88,7 @@ public:
   mlir::Value narrow(mlir::Value x); ///< f64 to f32, to nearest
 
   // Memory.
+  mlir::Value programId() { return ssk::ProgramIdOp::create(b, source); }
   mlir::Value read(mlir::Value ref, mlir::ValueRange at);
   void write(mlir::Value x, mlir::Value ref, mlir::ValueRange at);
   // Memory of 16-bit floats is read as f32 and written from it, to nearest, ties

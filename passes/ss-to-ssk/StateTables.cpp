@@ -187,4 +187,13 @@ Value StateTables::runningDecay() {
   return k.name("decay_before", value[0]);
 }
 
+void overWork(KernelBuilder &k, const KernelArguments &arguments,
+              llvm::function_ref<void(Value program, Value state)> body) {
+  Value program = k.programId();
+  Value due = k.toIndex(k.read(arguments["work_count"], k.index(0)));
+  k.branch(k.less(program, due), [&] {
+    body(program, k.name("state", k.toIndex(k.read(arguments["work"], program))));
+  });
+}
+
 } // namespace sinkstate

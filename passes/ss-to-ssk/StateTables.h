@@ -89,6 +89,13 @@ public:
   mlir::Value count;    ///< buffered pairs, index
 };
 
+/// The body of a kernel over a list of states: `body` gets the program's number
+/// and its state, and runs where the list is that long. The list may be made on
+/// the device: its length is read there.
+void overWork(KernelBuilder &k, const KernelArguments &arguments,
+              llvm::function_ref<void(mlir::Value program, mlir::Value state)>
+                  body);
+
 } // namespace sinkstate
 
 #endif // SINKSTATE_PASSES_SSTOSSK_STATETABLES_H

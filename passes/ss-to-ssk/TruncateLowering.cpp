@@ -99,13 +99,13 @@ Value CompactLowering::threshold(ss::PolicyAttr policy, Value largest) {
   llvm_unreachable("every policy is handled");
 }
 
-Value CompactLowering::rankWeights() {
+void CompactLowering::rankWeights() {
+  if (total) // since then none has changed
+    return;
   // All weights in one descending list: old ones, then the new ones.
   int64_t bound = t.shape.rankBound + m;
-  if (!allWeights) {
-    allWeights = k.name("all_weights", k.shared({bound}, k.f32()));
-    ranking = k.name("ranking", k.shared({bound}, k.i32()));
-  }
+  allWeights = k.name("all_weights", k.shared({bound}, k.f32()));
+  ranking = k.name("ranking", k.shared({bound}, k.i32()));
   auto copy = [&](Value from, int64_t size, Value count, Value offset) {
     overWeights(size, count, [&](Type tile, Value i, Value limit) {
       k.store(k.load(tile, from, i, Value(), limit), allWeights,
@@ -114,9 +114,8 @@ Value CompactLowering::rankWeights() {
   };
   copy(weights, t.shape.rankBound, t.rank, k.index(0));
   copy(newWeights, m, k.index(m), t.rank);
-  Value count = k.name("total", k.add(t.rank, k.index(m)));
-  k.topK(allWeights, count, ranking);
-  return count;
+  total = k.name("total", k.add(t.rank, k.index(m)));
+  k.topK(allWeights, total, ranking);
 }
 
 Value CompactLowering::rankedWeight(Value i) {
@@ -124,16 +123,16 @@ Value CompactLowering::rankedWeight(Value i) {
 }
 
 Value CompactLowering::energyThreshold(Value lowest) {
-  Value count = rankWeights();
-  Values total = k.loop(k.index(0), count, 1, {k.real(0)},
-                        [&](Value i, ValueRange sum) -> Values {
-                          Value w = rankedWeight(i);
-                          return {k.fma(w, w, sum[0])};
-                        });
-  Value wanted = k.mul(total[0], t.arguments["policy_value"]);
+  rankWeights();
+  Values all = k.loop(k.index(0), total, 1, {k.real(0)},
+                      [&](Value i, ValueRange sum) -> Values {
+                        Value w = rankedWeight(i);
+                        return {k.fma(w, w, sum[0])};
+                      });
+  Value wanted = k.mul(all[0], t.arguments["policy_value"]);
   // The last weight that is needed to reach the wanted share.
   Values reached = k.loop(
-      k.index(0), count, 1, {k.real(0), lowest},
+      k.index(0), total, 1, {k.real(0), lowest},
       [&](Value i, ValueRange carried) -> Values {
         Value w = rankedWeight(i);
         Value needed = k.less(carried[0], wanted);
@@ -144,8 +143,8 @@ Value CompactLowering::energyThreshold(Value lowest) {
 
 void CompactLowering::dropBeyond(Value most) {
   // By place and not by weight, as equal weights would all stay.
-  Value count = rankWeights();
-  k.loop(most, count, 1, [&](Value i) {
+  rankWeights();
+  k.loop(most, total, 1, [&](Value i) {
     Value id = k.toIndex(k.read(ranking, i));
     k.branch(
         k.less(id, t.rank), [&] { k.write(k.real(-1), weights, id); },
@@ -325,14 +324,10 @@ LogicalResult lowerCompact(ss::FusedOp fused, const LayerShape &shape,
            << shape.block() << " components (" << shape.active << " active and "
            << shape.capacity << " buffered ones), expected at most "
            << kLargestBlock << "; make active or buffer smaller";
-  Value program = ssk::ProgramIdOp::create(k.b, fused.getLoc());
-  // The list of work may be made on the device: its length is read there.
-  Value due = k.toIndex(k.read(arguments["work_count"], k.index(0)));
   LogicalResult result = success();
-  k.branch(k.less(program, due), [&] {
+  overWork(k, arguments, [&](Value, Value state) {
     StateTables tables(k, shape, arguments);
-    tables.locateState(
-        k.name("state", k.toIndex(k.read(arguments["work"], program))));
+    tables.locateState(state);
     tables.readExtent(arguments["count_ahead"]);
     int64_t rowsInFlight = std::min<int64_t>(choices.rowsInFlight, 4);
     result = CompactLowering(fused, tables, rowsInFlight).run();

@@ -28,9 +28,12 @@ config.substitutions.append(("%python", sys.executable))
 
 if os.path.exists("/usr/local/cuda/lib64/libnvrtc.so") or ctypes.util.find_library("nvrtc"):
     config.available_features.add("nvrtc")
+if os.path.exists("/dev/full"):
+    config.available_features.add("dev-full")
 if os.path.exists("/dev/nvidia0"):
     config.available_features.add("gpu")
 for tool in ("ss-opt", "ss-translate", "ss-import", "ss-compile", "ss-run",
-             "ss-run-packages", "ss-kernels"):
+             "ss-run-packages", "ss-kernels", "ss-cache", "ss-bench",
+             "ss-lsp-server", "ss-reduce", "tiny-hybrid"):
     if os.path.exists(os.path.join(config.ss_tools_dir, tool)):
         config.available_features.add(tool)

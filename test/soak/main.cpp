@@ -2,18 +2,29 @@
 
 #include "Soak.h"
 
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 using namespace sinkstate::soak;
 
+template <typename T> static bool parse(const char *text, T &value) {
+  const char *end = text + std::strlen(text);
+  const auto [next, error] = std::from_chars(text, end, value);
+  return error == std::errc() && next == end;
+}
+
 int main(int argc, char **argv) {
   SoakOptions options;
-  options.steps = argc > 1 ? std::atoll(argv[1]) : 100000;
-  options.seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
+  options.steps = 100000;
+  options.seed = 1;
   options.progress = true;
-  if (options.steps < 2) {
-    std::fputs("usage: soak [steps, at least 2] [seed]\n", stderr);
+  if (argc > 3 || (argc > 1 && !parse(argv[1], options.steps)) ||
+      (argc > 2 && !parse(argv[2], options.seed)) || options.steps < 2) {
+    std::fputs("soak: wrong arguments, expected [steps, at least 2] [seed], "
+               "both whole numbers\n",
+               stderr);
     return EXIT_FAILURE;
   }
   // Half of the steps without a limit of memory, half with one.

@@ -9,6 +9,7 @@
 #include "environment/Environment.h"
 
 #include <algorithm>
+#include <filesystem>
 
 namespace ss_cache {
 using namespace sinkstate::cache;
@@ -159,6 +160,13 @@ int runOnCache(const Options &options, std::ostream &out,
     errors
         << "ss-cache: neither SS_CACHE_DIR nor XDG_CACHE_HOME nor HOME names "
            "the cache, expected one of them or --cache-dir\n";
+    return kWrongUse;
+  }
+  std::error_code ignored;
+  const auto found = std::filesystem::status(folder, ignored);
+  if (std::filesystem::exists(found) && !std::filesystem::is_directory(found)) {
+    errors << "ss-cache: '" << printable(folder)
+           << "' is no folder, expected the kernel cache's\n";
     return kWrongUse;
   }
   const EntryStore store(folder, settings->formatVersion, settings->lock);

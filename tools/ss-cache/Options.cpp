@@ -183,12 +183,18 @@ private:
     ends = with;
     return std::nullopt;
   }
+  static Status twice(const std::string &word) {
+    return Error{word + " is given twice, expected it once: see ss-cache "
+                        "--help"};
+  }
   Status cacheFolder(const std::string &word) {
     Result<std::string> value = arguments.value(word);
     if (!value)
       return value.takeError();
     if (value->empty())
       return Error{"--cache-dir is empty, expected a folder"};
+    if (!options.cacheFolder.empty())
+      return twice(word);
     options.cacheFolder = *value;
     return std::nullopt;
   }
@@ -196,6 +202,8 @@ private:
     Result<std::string> value = arguments.value(word);
     if (!value)
       return value.takeError();
+    if (options.maxBytes)
+      return twice(word);
     options.maxBytes = sinkstate::environment::parseByteSize(*value);
     if (!options.maxBytes)
       return Error{"--max-size is '" + *value +
@@ -206,6 +214,8 @@ private:
     Result<std::string> value = arguments.value(word);
     if (!value)
       return value.takeError();
+    if (options.olderThan)
+      return twice(word);
     const bool digits =
         !value->empty() && value->size() <= 6 &&
         value->find_first_not_of("0123456789") == std::string::npos;

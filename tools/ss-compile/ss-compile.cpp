@@ -7,8 +7,8 @@
 
 #include "codegen/package/PackageWriter.h"
 #include "passes/pipelines/Register.h"
+#include "tools/command-line/CommandLine.h"
 
-#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/CommandLine.h"
@@ -20,10 +20,9 @@ namespace cl = llvm::cl;
 
 static cl::OptionCategory category("ss-compile options");
 
-static cl::opt<std::string> input(cl::Positional, cl::Required,
-                                  cl::desc("<graph.mlir>"), cl::cat(category));
-static cl::opt<std::string> output("o", cl::Required,
-                                   cl::desc("The package's folder"),
+static cl::opt<std::string> input(cl::Positional, cl::desc("<graph.mlir>"),
+                                  cl::cat(category));
+static cl::opt<std::string> output("o", cl::desc("The package's folder"),
                                    cl::value_desc("folder"), cl::cat(category));
 static cl::list<std::string>
     levels("cpu",
@@ -34,52 +33,74 @@ static cl::opt<bool>
     noCpu("no-cpu", cl::desc("Leave the CPU code out"), cl::cat(category));
 static cl::opt<bool> noCuda("no-cuda", cl::desc("Leave the CUDA sources out"),
                             cl::cat(category));
-
 static cl::opt<bool> init(
     "init",
     cl::desc("Add the kernels that start states from dense matrices after a "
              "prefill (without them the runtime decomposes on the host)"),
     cl::cat(category));
 
-/// One line on standard error; the exit code of a user error.
 static int fail(const Twine &message) {
-  llvm::errs() << "ss-compile: error: " << message << "\n";
-  return 1;
+  return sinkstate::tools::fail("ss-compile", message);
 }
 
-int main(int argc, char **argv) {
-  cl::HideUnrelatedOptions(category);
-  cl::SetVersionPrinter([](llvm::raw_ostream &stream) {
-    stream << "ss-compile " << SS_VERSION << "\n";
-  });
-  cl::ParseCommandLineOptions(
-      argc, argv,
-      "Compile a model state graph into a kernel package\n\n"
-      "  The package is a folder with manifest.json, a shared library per\n"
-      "  instruction-set level and the kernels as CUDA C++. An engine opens it\n"
-      "  with ss_package_open() and needs no compiler.\n");
-
+/// What is to be in the package.
+static llvm::Expected<sinkstate::PackageOptions> readOptions() {
   sinkstate::PackageOptions options;
+  if (input.empty())
+    return llvm::createStringError(
+        "found no graph, expected a file such as ss-import makes ('-': "
+        "standard input): see ss-compile --help");
+  if (output.getNumOccurrences() == 0)
+    return llvm::createStringError(
+        "found no -o, expected the package's folder: see ss-compile --help");
+  if (noCpu && !levels.empty())
+    return llvm::createStringError(
+        "--no-cpu and --cpu, expected one of them");
+  if (noCpu && noCuda)
+    return llvm::createStringError(
+        "--no-cpu and --no-cuda, expected at most one of them: a package has "
+        "code for a processor, a GPU or both");
   if (!levels.empty())
     options.cpuLevels.assign(levels.begin(), levels.end());
   if (noCpu)
     options.cpuLevels.clear();
   options.cuda = !noCuda;
   options.init = init;
+  return options;
+}
+
+int main(int argc, char **argv) {
+  cl::SetVersionPrinter([](llvm::raw_ostream &stream) {
+    stream << "ss-compile " << SS_VERSION << "\n";
+  });
+  if (!sinkstate::tools::parseCommandLine(
+          "ss-compile", argc, argv, category,
+          "Compile a model state graph into a kernel package\n\n"
+          "  The package is a folder with manifest.json, a shared library per\n"
+          "  instruction-set level and the kernels as CUDA C++. An engine opens "
+          "it\n"
+          "  with ss_package_open() and needs no compiler.\n"))
+    return 1;
+  llvm::Expected<sinkstate::PackageOptions> options = readOptions();
+  if (!options)
+    return fail(llvm::toString(options.takeError()));
+  if (llvm::Error error = sinkstate::checkPackageFolder(output))
+    return fail(llvm::toString(std::move(error)));
 
   DialectRegistry registry;
   sinkstate::registerDialects(registry);
   MLIRContext context(registry);
-  llvm::SourceMgr sources;
-  SourceMgrDiagnosticHandler handler(sources, &context);
+  sinkstate::tools::LineDiagnostics diagnostics("ss-compile", &context);
   auto file = llvm::MemoryBuffer::getFileOrSTDIN(input);
   if (!file)
-    return fail("cannot read '" + input + "': " + file.getError().message());
+    return fail("cannot read '" + input + "': " + file.getError().message() +
+                ", expected a graph such as ss-import makes");
+  llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(*file), {});
   OwningOpRef<ModuleOp> graph = parseSourceFile<ModuleOp>(sources, &context);
   if (!graph)
     return 1;
-  if (llvm::Error error = sinkstate::writePackage(*graph, options, output))
+  if (llvm::Error error = sinkstate::writePackage(*graph, *options, output))
     return fail(llvm::toString(std::move(error)));
   return 0;
 }

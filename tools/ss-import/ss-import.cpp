@@ -5,16 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "tools/command-line/CommandLine.h"
+#include "tools/command-line/OutputText.h"
 #include "tools/ss-import/Import.h"
 
 #include "passes/pipelines/Register.h"
 
-#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
-#include "mlir/Support/FileUtilities.h"
 #include "llvm/Support/CommandLine.h"
-#include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -70,23 +68,8 @@ static cl::opt<ss::Form> form(
                clEnumValN(ss::Form::dense, "dense", "as matrices")),
     cl::init(ss::Form::factored), cl::cat(category));
 
-/// One line on standard error; the exit code of a user error.
 static int fail(const Twine &message) {
-  llvm::errs() << "ss-import: error: " << message << "\n";
-  return 1;
-}
-
-/// Errors as "file:line:column: message" instead of an excerpt of the source.
-static LogicalResult printDiagnostic(Diagnostic &diagnostic) {
-  std::string place;
-  if (auto loc = dyn_cast<FileLineColLoc>(diagnostic.getLocation())) {
-    place = loc.getFilename().str() + ": ";
-    if (loc.getLine() > 0)
-      place = llvm::formatv("{0}:{1}:{2}: ", loc.getFilename().str(),
-                            loc.getLine(), loc.getColumn());
-  }
-  fail(place + diagnostic.str());
-  return success();
+  return tools::fail("ss-import", message);
 }
 
 /// The options of the import from those of the command line.
@@ -111,14 +94,24 @@ static llvm::Expected<ImportOptions> readOptions() {
   return options;
 }
 
+/// Writes what the tool prints; the exit code.
+static int write(StringRef path, StringRef text) {
+  if (llvm::Error error = tools::writeText(path, text))
+    return fail(llvm::toString(std::move(error)));
+  return 0;
+}
+
 int main(int argc, char **argv) {
-  cl::HideUnrelatedOptions(category);
-  cl::ParseCommandLineOptions(
-      argc, argv, "Make a model state graph from a model's config.json\n");
+  if (!tools::parseCommandLine("ss-import", argc, argv, category,
+                               "Make a model state graph from a model's "
+                               "config.json\n"))
+    return 1;
+  std::string text;
+  llvm::raw_string_ostream stream(text);
   if (listPresets) {
     for (const Preset &known : getPresets())
-      llvm::outs() << known.name << ": " << known.summary << "\n";
-    return 0;
+      stream << known.name << ": " << known.summary << "\n";
+    return write("-", text);
   }
   if (input.empty() == preset.empty())
     return fail("expected either a config.json (or its folder) or --preset; "
@@ -130,18 +123,12 @@ int main(int argc, char **argv) {
   DialectRegistry registry;
   registerDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  ScopedDiagnosticHandler handler(&context, printDiagnostic);
+  tools::LineDiagnostics diagnostics("ss-import", &context);
   auto module = preset.empty() ? importConfig(input, *options, &context)
                                : importPreset(preset, *options, &context);
   if (failed(module))
     return 1;
-  // Opened last, so that a wrong input leaves no file.
-  std::string message;
-  auto file = openOutputFile(output, &message);
-  if (!file)
-    return fail(message);
-  (*module)->print(file->os());
-  file->os() << "\n";
-  file->keep();
-  return 0;
+  (*module)->print(stream);
+  stream << "\n";
+  return write(output, text);
 }

@@ -36,6 +36,13 @@ int fail(const std::string &message) {
   return kDiffers;
 }
 
+/// What was printed has to have arrived.
+int finish(int code) {
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout))
+    return code;
+  return fail("the standard output cannot be written");
+}
+
 int check(const std::string &path, const ResourceTable &found) {
   std::ifstream file(path, std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(file)), {});
@@ -52,7 +59,7 @@ int check(const std::string &path, const ResourceTable &found) {
   std::printf("%zu kernels take what %s says (NVRTC %s, recorded by %s)\n",
               found.kernels.size(), path.c_str(), found.nvrtc.c_str(),
               recorded->nvrtc.c_str());
-  return kDone;
+  return finish(kDone);
 }
 
 } // namespace
@@ -60,12 +67,12 @@ int check(const std::string &path, const ResourceTable &found) {
 int main(int argc, char **argv) {
   if (argc == 2 && std::strcmp(argv[1], "--help") == 0) {
     std::fputs(kHelp, stdout);
-    return kDone;
+    return finish(kDone);
   }
   const bool checks = argc == 4 && std::strcmp(argv[3], "--check") == 0;
   if ((argc != 3 && !checks) || std::strcmp(argv[1], "resources") != 0) {
     std::fprintf(stderr, "ss-kernels: expected: ss-kernels resources FOLDER "
-                         "[--check]\n");
+                         "[--check], or --help\n");
     return kUsage;
   }
   if (std::string reason = nvrtcUnavailable(); !reason.empty()) {

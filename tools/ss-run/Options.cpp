@@ -156,6 +156,35 @@ void checkPackage(Checker &checker, const RunOptions &options) {
                    "none with --package, whose kernels have their own");
 }
 
+/// How often, and where; "off" in one of them is "off" in both.
+void applyConsolidation(Checker &checker, const OptionTexts &texts,
+                        RunOptions &options) {
+  if (texts.consolidate == "off")
+    options.consolidateEvery = 0;
+  else
+    options.consolidateEvery =
+        checker.integer("consolidate", texts.consolidate,
+                        options.consolidateEvery, 1, maxCount, " or off");
+  if (!texts.consolidation.empty()) {
+    const char *const modes[] = {"off", "inline", "asynchronous",
+                                 "deterministic"};
+    const auto *found = std::find(std::begin(modes), std::end(modes),
+                                  texts.consolidation);
+    if (found == std::end(modes))
+      checker.fail("consolidation", "'" + texts.consolidation + "'",
+                   "off, inline, asynchronous or deterministic");
+    else
+      options.consolidation = static_cast<int>(found - std::begin(modes));
+  }
+  const bool never = texts.consolidate == "off";
+  if (never && !texts.consolidation.empty() && texts.consolidation != "off")
+    checker.fail("consolidation", "'" + texts.consolidation + "'",
+                 "no such option with --consolidate off");
+  if (texts.consolidation == "off" && !texts.consolidate.empty() && !never)
+    checker.fail("consolidate", "'" + texts.consolidate + "'",
+                 "no such option with --consolidation off");
+}
+
 void applyKernelChoices(Checker &checker, const OptionTexts &texts,
                         RunOptions &options) {
   if (texts.core == "svd")
@@ -270,28 +299,15 @@ Result<RunOptions> ss_run::checkOptions(const OptionTexts &texts,
   integer("generate", texts.generate, options.generate, 0, maxCount);
   integer("row-capacity", texts.rowCapacity, options.rowCapacity, 0, maxCount);
   applyDevice(checker, texts, options);
-  if (texts.consolidate == "off")
-    options.consolidateEvery = 0;
-  else
-    options.consolidateEvery =
-        checker.integer("consolidate", texts.consolidate,
-                        options.consolidateEvery, 1, maxCount, " or off");
-  if (!texts.consolidation.empty()) {
-    const char *const modes[] = {"off", "inline", "asynchronous",
-                                 "deterministic"};
-    const auto *found = std::find(std::begin(modes), std::end(modes),
-                                  texts.consolidation);
-    if (found == std::end(modes))
-      checker.fail("consolidation", "'" + texts.consolidation + "'",
-                   "off, inline, asynchronous or deterministic");
-    else
-      options.consolidation = static_cast<int>(found - std::begin(modes));
-  }
+  applyConsolidation(checker, texts, options);
   options.denseFallback = checker.onOff("dense-fallback", texts.denseFallback,
                                         options.denseFallback);
   if (!texts.seed.empty() && !parseWhole(texts.seed, options.seed))
     checker.fail("seed", "'" + texts.seed + "'",
                  "an integer from 0 to 18446744073709551615");
+  if (!options.json.empty() && options.json == options.svg)
+    checker.fail("svg", "'" + options.svg + "', which --json names too",
+                 "another file");
   applyDenseRun(checker, texts, compiler, options);
   applyPolicy(checker, texts, options);
   applyKernelChoices(checker, texts, options);

@@ -24,8 +24,17 @@ static Error failed(const std::string &path, const char *what) {
 
 Result<OutputFile> OutputFile::open(const std::string &path) {
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored))
+  const auto found = std::filesystem::status(path, ignored);
+  if (std::filesystem::is_directory(found))
     return Error{path + ": found a folder, expected the name of a file"};
+  if (std::filesystem::exists(found) &&
+      !std::filesystem::is_regular_file(found)) {
+    // A device or a pipe is written to: a rename would replace it.
+    const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (descriptor < 0)
+      return failed(path, "open");
+    return OutputFile(path, "", descriptor);
+  }
   std::string temporary = path + ".XXXXXX";
   int descriptor = ::mkstemp(temporary.data());
   if (descriptor < 0)
@@ -67,6 +76,8 @@ Status OutputFile::write(const std::string &content) {
 Status OutputFile::commit(const std::string &content) {
   if (Status status = write(content))
     return status;
+  if (temporary.empty())
+    return std::nullopt;
   if (std::rename(temporary.c_str(), path.c_str()) != 0)
     return failed(path, "rename a temporary file to it");
   temporary.clear();

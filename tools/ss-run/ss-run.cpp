@@ -7,6 +7,7 @@
 #include "OutputFile.h"
 #include "Report.h"
 #include "Sampler.h"
+#include "StandardOutput.h"
 #include "Statistics.h"
 #include "StartUp.h"
 #include "Svg.h"
@@ -222,7 +223,7 @@ Status run(const RunOptions &options) {
                        states.compressedKernels->policy(), phases, outputs))
     return status;
   std::fputs(stats.c_str(), stdout);
-  return std::nullopt;
+  return tiny_hybrid::finishStandardOutput();
 }
 
 /// Exit codes, as --help lists them.
@@ -243,6 +244,8 @@ int main(int argc, char **argv) {
   if (line->help || line->version) {
     std::fputs(line->help ? helpText().c_str() : "ss-run " SS_VERSION "\n",
                stdout);
+    if (Status status = tiny_hybrid::finishStandardOutput())
+      return fail(*status);
     return exitDone;
   }
   Result<RunOptions> options = checkOptions(line->texts, compilerHalf());

@@ -14,6 +14,8 @@
 #include "mlir/Tools/mlir-translate/Translation.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/JSON.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace sinkstate;
 
@@ -67,9 +69,14 @@ READING A PRINTED KERNEL:
 
 /// Compiles one kernel's source for each architecture asked for.
 static mlir::LogicalResult checkKernel(ssk::KernelOp kernel, llvm::StringRef source) {
+  if (nvrtcCheck.getNumOccurrences() == 0)
+    return mlir::success();
   llvm::SmallVector<llvm::StringRef> architectures;
-  llvm::StringRef(nvrtcCheck).split(architectures, ',', -1, /*KeepEmpty=*/false);
+  llvm::StringRef(nvrtcCheck).split(architectures, ',');
   for (llvm::StringRef architecture : architectures) {
+    if (architecture.empty())
+      return kernel.emitError("--nvrtc-check is '")
+             << nvrtcCheck << "', expected architectures such as sm_90a,sm_120";
     auto found = cuda::compileForCheck(kernel.getName().str() + ".cu", source.str(),
                                        architecture.str());
     if (!found)
@@ -134,19 +141,39 @@ static llvm::json::Object describe(ssk::KernelOp kernel, llvm::StringRef file) {
                             {"args", std::move(arguments)}};
 }
 
+/// One kernel's file in the folder.
+static mlir::LogicalResult writeFile(ssk::KernelOp kernel, llvm::StringRef name,
+                                     llvm::StringRef text) {
+  llvm::SmallString<128> path(folder);
+  llvm::sys::path::append(path, name);
+  std::error_code code;
+  llvm::raw_fd_ostream file(path, code);
+  if (!code) {
+    file << text;
+    file.close();
+    code = file.error();
+    file.clear_error();
+  }
+  if (!code)
+    return mlir::success();
+  return kernel.emitError("cannot be written to '")
+         << path << "' (" << code.message()
+         << "), expected --cuda-folder to name a folder that exists and has room";
+}
+
 static mlir::LogicalResult writeFiles(mlir::ModuleOp module, llvm::raw_ostream &out) {
+  if (folder.empty())
+    return module.emitError("--cuda-folder is '', expected a folder");
+  if (module.getOps<ssk::KernelOp>().empty())
+    return module.emitError("holds no ssk.kernel, expected at least one: run convert-ss-to-ssk "
+                            "and ssk-prepare first");
   for (ssk::KernelOp kernel : module.getOps<ssk::KernelOp>()) {
     mlir::FailureOr<std::string> text = cuda::printCudaKernel(kernel);
     if (mlir::failed(text))
       return mlir::failure();
     std::string name = kernel.getName().str() + ".cu";
-    std::error_code error;
-    llvm::raw_fd_ostream file(folder + "/" + name, error);
-    if (error)
-      return kernel.emitError("cannot be written to '")
-             << folder << "/" << name << "' (" << error.message()
-             << "), expected --cuda-folder to name a folder that exists";
-    file << *text;
+    if (mlir::failed(writeFile(kernel, name, *text)))
+      return mlir::failure();
     out << llvm::json::Value(describe(kernel, name)) << "\n";
   }
   return mlir::success();
@@ -167,5 +194,10 @@ int main(int argc, char **argv) {
   llvm::cl::HideUnrelatedOptions(category); // LLVM's own hundreds
   registerSSKToCuda();
   registerSSKToCudaFiles();
+  if (argc == 1) { // upstream says so in no words of ours
+    llvm::errs() << "ss-translate: error: found no translation, expected --ssk-to-cuda or "
+                    "--ssk-to-cuda-files: see ss-translate --help\n";
+    return 1;
+  }
   return mlir::failed(mlir::mlirTranslateMain(argc, argv, "SinkState translations"));
 }

@@ -73,18 +73,7 @@ template <int Count, typename T> __device__ __forceinline__ void zero(T *to) {
 
 /// A vector of N elements over the lanes.
 template <typename V, int N, typename T>
-__device__ __forceinline__ void load_lanes(T (&tile)[Lanes<N>::size], const T *from) {
-  using L = Lanes<N>;
-#pragma unroll
-  for (int c = 0; c < L::chunks; ++c)
-    if (L::holds(c))
-      read<V, L::width>(tile + c * L::width, from + L::first(c));
-    else
-      zero<L::width>(tile + c * L::width);
-}
-
-template <typename V, int N, typename T>
-__device__ __forceinline__ void load_lanes(T (&tile)[Lanes<N>::size], const T *from, int64_t limit) {
+__device__ __forceinline__ void load_lanes(T (&tile)[Lanes<N>::size], const T *from, int64_t limit = N) {
   using L = Lanes<N>;
   constexpr int parts = sizeof(V) / sizeof(T);
 #pragma unroll
@@ -98,16 +87,7 @@ __device__ __forceinline__ void load_lanes(T (&tile)[Lanes<N>::size], const T *f
 }
 
 template <typename V, int N, typename T>
-__device__ __forceinline__ void store_lanes(T *to, const T (&tile)[Lanes<N>::size]) {
-  using L = Lanes<N>;
-#pragma unroll
-  for (int c = 0; c < L::chunks; ++c)
-    if (L::holds(c))
-      write<V, L::width>(to + L::first(c), tile + c * L::width);
-}
-
-template <typename V, int N, typename T>
-__device__ __forceinline__ void store_lanes(T *to, const T (&tile)[Lanes<N>::size], int64_t limit) {
+__device__ __forceinline__ void store_lanes(T *to, const T (&tile)[Lanes<N>::size], int64_t limit = N) {
   using L = Lanes<N>;
   constexpr int parts = sizeof(V) / sizeof(T);
 #pragma unroll
@@ -120,15 +100,8 @@ __device__ __forceinline__ void store_lanes(T *to, const T (&tile)[Lanes<N>::siz
 
 /// R rows of N elements over the lanes; row r starts at `from + r * stride`.
 template <typename V, int N, int R, typename T>
-__device__ __forceinline__ void load_rows(T (&tile)[R][Lanes<N>::size], const T *from, int64_t stride) {
-#pragma unroll
-  for (int r = 0; r < R; ++r)
-    load_lanes<V, N>(tile[r], from + r * stride);
-}
-
-template <typename V, int N, int R, typename T>
 __device__ __forceinline__ void load_rows(T (&tile)[R][Lanes<N>::size], const T *from, int64_t stride,
-                                          int64_t limit) {
+                                          int64_t limit = R) {
 #pragma unroll
   for (int r = 0; r < R; ++r)
     if (r < limit)
@@ -175,12 +148,7 @@ __device__ __forceinline__ void store_columns(T *to, const T (&tile)[Lanes<N>::s
 
 /// The same R elements in every lane.
 template <typename V, int R, typename T>
-__device__ __forceinline__ void load_all(T (&tile)[R], const T *from) {
-  read<V, R>(tile, from);
-}
-
-template <typename V, int R, typename T>
-__device__ __forceinline__ void load_all(T (&tile)[R], const T *from, int64_t limit) {
+__device__ __forceinline__ void load_all(T (&tile)[R], const T *from, int64_t limit = R) {
   constexpr int parts = sizeof(V) / sizeof(T);
 #pragma unroll
   for (int r = 0; r < R; r += parts)

@@ -55,6 +55,18 @@ TEST_F(WeightsTest, RejectsAnotherShapeThanTheConfiguration) {
                      "[4]");
 }
 
+TEST_F(WeightsTest, RejectsNumbersThatAreNotFinite) {
+  // The last bytes of the file are a bfloat16's.
+  const std::string whole = bytes;
+  bytes.replace(bytes.size() - 2, 2, "\xc0\x7f");
+  EXPECT_TRUE(error().find("found NaN at element ") != std::string::npos)
+      << error();
+  bytes = whole;
+  bytes.replace(bytes.size() - 2, 2, "\x80\xff");
+  EXPECT_TRUE(error().find("found infinity at element ") != std::string::npos)
+      << error();
+}
+
 TEST_F(WeightsTest, RejectsMissingAndUnexpectedTensors) {
   replace("\"layers.0.mixer.A_log\"", "\"layers.0.mixer.A_lag\"");
   EXPECT_EQ(error(), "tensor 'layers.0.mixer.A_log': not found, expected among "

@@ -190,6 +190,42 @@ ssk.kernel @listed(%x: !ssk.global<f32> {ssk.name = "x"}, %n: !ssk.global<i32> {
   ssk.return
 }
 
+// What the loop has made sure of is not asked again; anything else is.
+// CHECK-LABEL: // bounded: compact
+//      CHECK:  for (int64_t program = blockIdx.x; program < program_end; program += program_step) {
+// CHECK-NEXT:    if (lane == 0)
+// CHECK-NEXT:      x[program] = 0.0f;
+// CHECK-NEXT:  }
+ssk.kernel @bounded(%x: !ssk.global<f32> {ssk.name = "x"}, %n: !ssk.global<i32> {ssk.name = "work_count"}) attributes {programs_per_block = 1 : i64, role = "compact"} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %p = ssk.program_id : index
+  %count = ssk.read %n[%c0] : !ssk.global<i32>
+  %end = arith.index_cast %count : i32 to index
+  %isThere = arith.cmpi slt, %p, %end : index
+  scf.if %isThere {
+    ssk.write %zero, %x[%p] : !ssk.global<f32>
+  }
+  ssk.return
+}
+
+// CHECK-LABEL: // bounded_elsewhere: compact
+//      CHECK:  for (int64_t program = blockIdx.x; program < program_end; program += program_step) {
+// CHECK-NEXT:    if (program >= int64_t(work_count[1]))
+// CHECK-NEXT:      continue;
+ssk.kernel @bounded_elsewhere(%x: !ssk.global<f32> {ssk.name = "x"}, %n: !ssk.global<i32> {ssk.name = "work_count"}) attributes {programs_per_block = 1 : i64, role = "compact"} {
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %p = ssk.program_id : index
+  %count = ssk.read %n[%c1] : !ssk.global<i32>
+  %end = arith.index_cast %count : i32 to index
+  %isThere = arith.cmpi slt, %p, %end : index
+  scf.if %isThere {
+    ssk.write %zero, %x[%p] : !ssk.global<f32>
+  }
+  ssk.return
+}
+
 // Several programs a block, no list.
 // CHECK-LABEL: // unlisted: densify
 //      CHECK:  const int64_t program_step = int64_t(gridDim.x) * 4;

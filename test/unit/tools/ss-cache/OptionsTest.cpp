@@ -86,7 +86,15 @@ TEST(CacheToolOptions, Errors) {
             "expected a whole number of "
             "days"},
            {{"--cache-dir=", "ls"},
-            "--cache-dir is empty, expected a folder"}}) {
+            "--cache-dir is empty, expected a folder"},
+           {{"--cache-dir", "a", "ls", "--cache-dir", "b"},
+            "--cache-dir is given twice, expected it once: see ss-cache "
+            "--help"},
+           {{"prune", "--max-size", "1", "--max-size", "1"},
+            "--max-size is given twice, expected it once: see ss-cache --help"},
+           {{"prune", "--older-than", "1", "--older-than", "2"},
+            "--older-than is given twice, expected it once: see ss-cache "
+            "--help"}}) {
     Result<Options> options = parse(words);
     ASSERT_FALSE(bool(options)) << message;
     EXPECT_EQ(options.error(), message);

@@ -5,6 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 using namespace ss_run;
 using tiny_hybrid_test::readFile;
 
@@ -53,6 +57,36 @@ TEST_F(OutputFileTest, RejectsPathsThatCannotBeWritten) {
                      "expected a path that can be written");
   EXPECT_EQ(OutputFile::open(folder).error(),
             folder + ": found a folder, expected the name of a file");
+}
+
+// A pipe, as /dev/null or a terminal, stays what it is.
+TEST_F(OutputFileTest, WritesToWhatIsNoFile) {
+  const std::string pipe = folder + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  auto file = OutputFile::open(pipe);
+  ASSERT_TRUE(file) << file.error();
+  ASSERT_FALSE(file->commit("{}\n"));
+  char text[8] = {};
+  EXPECT_EQ(::read(reader, text, sizeof text), 3);
+  EXPECT_STREQ(text, "{}\n");
+  ::close(reader);
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  EXPECT_EQ(files(), 1);
+}
+
+TEST_F(OutputFileTest, SaysThatADiskIsFull) {
+  if (!std::filesystem::is_character_file("/dev/full"))
+    GTEST_SKIP() << "no /dev/full on this machine";
+  auto file = OutputFile::open("/dev/full");
+  ASSERT_TRUE(file) << file.error();
+  auto status = file->commit("{}\n");
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->message,
+            "/dev/full: cannot write: No space left on device, expected a path "
+            "that can be written");
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
 }
 
 } // namespace
