@@ -52,10 +52,15 @@ FailureOr<Role> getRole(func::FuncOp function, const LayerShape &shape,
          << (denseForm ? "" : ", compact, densify or init");
 }
 
-/// Blocks of a decode kernel that a multiprocessor should hold, for kernels of
-/// one program a block. Measured on an H200 (docs/rationale.md): left alone, the
-/// GPU's compiler orders the loads of these kernels badly.
-std::optional<int64_t> residentBlocks(const LayerShape &shape) {
+/// Blocks of a kernel that a multiprocessor should hold, for kernels of one
+/// program a block. Measured on an H200 (docs/rationale.md): left alone, the GPU's
+/// compiler orders the loads of some decode kernels badly; compactions without
+/// the delta rule leave more registers to the decodes beside them.
+std::optional<int64_t> residentBlocks(StringRef role, const LayerShape &shape) {
+  if (role == "compact" && !shape.delta)
+    return 16;
+  if (role != "decode")
+    return std::nullopt;
   if (shape.channelDecay)
     return 24;
   if (shape.delta)
@@ -136,9 +141,8 @@ struct ConvertSSToSSK final
         ssk::KernelOp::create(builder, function.getLoc(), function.getName(),
                               types, names, roleName.getValue(),
                               programsPerBlock);
-    if (roleName.getValue() == "decode" && !type.isDense() &&
-        programsPerBlock == 1)
-      kernel.setMinBlocks(residentBlocks(shape));
+    if (!type.isDense() && programsPerBlock == 1)
+      kernel.setMinBlocks(residentBlocks(roleName, shape));
     if (roleName.getValue() == "densify" && !shape.isNarrow())
       allowOverlap(kernel); // a dense state is folded in place
     promiseAlignment(kernel, shape);

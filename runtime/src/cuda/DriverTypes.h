@@ -63,7 +63,8 @@ enum CUfunction_attribute : int {
   kFunctionSharedBytes = 1,
   kFunctionLocalBytes = 3,
   kFunctionRegisters = 4,
-  kFunctionMaxDynamicSharedBytes = 8
+  kFunctionMaxDynamicSharedBytes = 8,
+  kFunctionSharedCarveout = 9
 };
 
 enum CUjit_option : int {

@@ -11,6 +11,11 @@ namespace sinkstate::runtime::cuda {
 namespace {
 
 constexpr unsigned kWarp = 32;
+/// Percent of a multiprocessor's memory that all kernels want as shared memory.
+/// Blocks of two kernels are on one multiprocessor only where both agree: with the
+/// driver's choices a decode leaves no room for the compactions that run beside
+/// it, which then take turns with it. docs/rationale.md has what was measured.
+constexpr int kSharedCarveout = 75;
 /// Blocks in the first dimension of a grid.
 constexpr int64_t kMostBlocks = INT32_MAX;
 
@@ -73,6 +78,9 @@ PackageKernels::PackageKernels(std::shared_ptr<const Context> owner,
     modules.emplace_back(context, kernel.name, images[i]);
     Kernel loaded;
     loaded.function = modules.back().function(kernel.name.c_str(), shared);
+    SS_CUDA(context->driver(),
+            cuFuncSetAttribute(loaded.function, kFunctionSharedCarveout,
+                               kSharedCarveout));
     loaded.programsPerBlock = kernel.programsPerBlock;
     loaded.dynamicShared = unsigned(shared);
     loaded.arguments = kernel.arguments;
