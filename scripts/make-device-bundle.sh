@@ -36,7 +36,7 @@ cmake -G Ninja -S "$root" -B "$device_build" -DCMAKE_BUILD_TYPE=Release \
   -DCMAKE_EXE_LINKER_FLAGS="$static" -DCMAKE_SHARED_LINKER_FLAGS="$static" \
   -DCMAKE_BUILD_WITH_INSTALL_RPATH=ON "-DCMAKE_INSTALL_RPATH=\$ORIGIN/../lib" \
   >"$device_build.log" 2>&1 || { tail -n 20 "$device_build.log" >&2; die "CMake failed"; }
-targets=(sinkstate ss-run-packages ss-bench ss-cache cuda-device-test)
+targets=(sinkstate ss-run-packages ss-bench-packages ss-cache cuda-device-test)
 conformance=0
 if ninja -C "$device_build" -t targets all | grep -q '^conformance_tests:'; then
   [ -x "$build/test/bin/conformance_packages" ] ||

@@ -31,6 +31,7 @@ if os.path.exists("/usr/local/cuda/lib64/libnvrtc.so") or ctypes.util.find_libra
 if os.path.exists("/dev/nvidia0"):
     config.available_features.add("gpu")
 for tool in ("ss-opt", "ss-translate", "ss-import", "ss-compile", "ss-run",
-             "ss-run-packages", "ss-kernels"):
+             "ss-run-packages", "ss-bench", "ss-bench-packages",
+             "ss-kernels"):
     if os.path.exists(os.path.join(config.ss_tools_dir, tool)):
         config.available_features.add(tool)
