@@ -10,6 +10,8 @@
 
 #include "DecodeBench.h"
 
+#include "state/LayerLayout.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -108,10 +110,14 @@ void DecodeBench::checkCompacted(Followed &state,
   engine.status(int32_t(state.layer), state.slot, status.data());
   const std::vector<double> errors = state.recurrence.stateErrors(now);
   for (size_t head = 0; head < errors.size(); ++head) {
-    const bool factored = state.ranks[head] >= 0 && after[head] >= 0;
+    // A state goes dense with at least so many components.
+    const auto kept = int32_t(
+        after[head] < 0 ? LayerLayout(layer, 1, true).breakEvenRank
+                        : after[head]);
     const int32_t dropped =
-        factored ? std::max(0, state.ranks[head] + layer.buffer - after[head])
-                 : 0;
+        state.ranks[head] < 0
+            ? 0
+            : std::max(0, state.ranks[head] + layer.buffer - kept);
     const double allowed =
         kStateTolerance + roundingOf(layer.storage) +
         dropped * shapes.of(state.layer).data->threshold();

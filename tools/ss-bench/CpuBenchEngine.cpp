@@ -220,6 +220,8 @@ void CpuBenchEngine::restoreState(size_t l, int64_t state,
   layer.ensureRows(state, rows);
   layer.rank[state] = rank;
   layer.status[state] = 0;
+  // No attempt to return to factors: that is consolidation, once in many folds.
+  layer.folds[size_t(state)] = 0;
   const int64_t from = state % (pattern.requests * layer.heads());
   if (rank < 0) {
     const int64_t floats = layer.layout().denseFloats;
