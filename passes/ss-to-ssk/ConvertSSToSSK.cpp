@@ -32,24 +32,24 @@ struct Role {
   SmallVector<KernelArguments::Argument> signature;
 };
 
-FailureOr<Role> getRole(func::FuncOp function, const LayerShape &shape,
-                        bool denseForm) {
+FailureOr<Role> getRole(func::FuncOp function, const LayerShape &shape) {
   StringRef role =
       function->getAttrOfType<StringAttr>("ss.role").getValue();
   MLIRContext *context = function.getContext();
+  const bool factored = shape.form == ss::Form::factored;
   if (role == "decode")
-    return Role{denseForm ? lowerDenseDecode : lowerDecode,
-                KernelArguments::decode(shape, denseForm, context)};
-  if (role == "compact" && !denseForm)
+    return Role{shape.isDense() ? lowerDenseDecode : lowerDecode,
+                KernelArguments::decode(shape, context)};
+  if (role == "compact" && factored)
     return Role{lowerCompact, KernelArguments::compact(shape, context)};
-  if (role == "densify" && !denseForm)
+  if (role == "densify" && factored)
     return Role{lowerDensify, KernelArguments::densify(shape, context)};
-  if (role == "init" && !denseForm)
+  if (role == "init" && factored)
     return Role{lowerInit, KernelArguments::init(shape, context)};
   return function.emitError()
-         << "role '" << role << "' of a " << (denseForm ? "dense" : "factored")
+         << "role '" << role << "' of a " << stringifyEnum(shape.form)
          << " layer has no kernel; expected decode"
-         << (denseForm ? "" : ", compact, densify or init");
+         << (factored ? ", compact, densify or init" : "");
 }
 
 /// Blocks of a decode kernel that a multiprocessor should hold, for kernels of
@@ -117,7 +117,7 @@ struct ConvertSSToSSK final
       return function.emitError("has a role but its first argument is not a "
                                 "state");
     LayerShape shape = LayerShape::of(type);
-    FailureOr<Role> role = getRole(function, shape, type.isDense());
+    FailureOr<Role> role = getRole(function, shape);
     if (failed(role))
       return failure();
     FailureOr<ss::FusedOp> fused = getFused(function);
@@ -136,7 +136,7 @@ struct ConvertSSToSSK final
         ssk::KernelOp::create(builder, function.getLoc(), function.getName(),
                               types, names, roleName.getValue(),
                               programsPerBlock);
-    if (roleName.getValue() == "decode" && !type.isDense() &&
+    if (roleName.getValue() == "decode" && type.isFactored() &&
         programsPerBlock == 1)
       kernel.setMinBlocks(residentBlocks(shape));
     if (roleName.getValue() == "densify" && !shape.isNarrow())

@@ -53,6 +53,8 @@ int64_t ss_bench::startingPosition(int32_t slot, bool staggered,
 }
 
 int32_t ss_bench::startingCount(const LayerManifest &layer, int64_t position) {
+  if (layer.deferred) // written into the matrix with the next token when full
+    return 1 + int32_t(position % layer.buffer);
   // What is in the buffer since the last compaction, after the token whose
   // successor is at the layer's phase.
   return int32_t((position + layer.buffer - layer.phase) % layer.buffer);

@@ -72,7 +72,7 @@ public:
   virtual const std::vector<int32_t> &ranksOf(size_t layer) const = 0;
   /// The same, as the engine has them now.
   virtual std::vector<int32_t> ranksNow(size_t layer) = 0;
-  /// Pairs in the buffers of a slot when restored, of a layer.
+  /// Pairs in the buffers of a slot when restored, of a factored layer.
   virtual int32_t countOf(size_t layer, int32_t slot) const = 0;
   /// The last outputs of a slot in a layer, [heads, dv].
   virtual void output(size_t layer, int32_t slot, float *y) = 0;
@@ -104,7 +104,7 @@ int32_t periodOf(const Manifest &manifest);
 
 /// Where requests are when they are restored: far from the first token.
 int64_t startingPosition(int32_t slot, bool staggered, int32_t period);
-/// Pairs in the buffer of a layer at that position.
+/// What `count` of a layer with a buffer is at that position.
 int32_t startingCount(const LayerManifest &layer, int64_t position);
 
 } // namespace ss_bench

@@ -160,8 +160,11 @@ Result<double> ss_bench::compileModels(const BenchOptions &options,
     return *wrong;
   const std::chrono::duration<double> passed =
       std::chrono::steady_clock::now() - begin;
-  if (options.dense)
-    if (Status wrong = compile(*withForm(**graph, ss::Form::dense), "dense"))
+  if (!options.dense)
+    return passed.count();
+  for (const auto &[form, name] : {std::pair{ss::Form::dense, "dense"},
+                                   {ss::Form::deferred, "deferred"}})
+    if (Status wrong = compile(*withForm(**graph, form), name))
       return *wrong;
   return passed.count();
 }

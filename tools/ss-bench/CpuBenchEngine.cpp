@@ -236,14 +236,16 @@ void CpuBenchEngine::restoreState(size_t l, int64_t state,
 
 void CpuBenchEngine::restore() {
   for (size_t l = 0; l < layers().size(); ++l) {
-    if (ranks[l].empty())
+    if (!layers()[l].hasBuffer())
       continue;
-    const Pattern &pattern = patternOf(l);
     LayerState &layer = states->layerState(int32_t(l));
-    for (int64_t state = 0; state < layer.layout().states; ++state)
-      restoreState(l, state, pattern);
+    if (!ranks[l].empty()) {
+      const Pattern &pattern = patternOf(l);
+      for (int64_t state = 0; state < layer.layout().states; ++state)
+        restoreState(l, state, pattern);
+    }
     for (int32_t slot : slots) {
-      layer.count[slot] = countOf(l, slot);
+      layer.count[slot] = startingCount(layers()[l], positions[size_t(slot)]);
       layer.noteChange(slot);
     }
   }

@@ -25,6 +25,8 @@ EngineStates::EngineStates(CudaSession &session, Engine &engine,
   std::mt19937_64 random(2);
   for (size_t l = 0; l < manifest.layers.size(); ++l) {
     const LayerPlaces &places = engine.places().layers[l];
+    if (manifest.layers[l].hasBuffer())
+      keepCounts(l);
     if (manifest.layers[l].denseForm)
       continue;
     const int32_t most = std::min<int32_t>(
@@ -67,16 +69,21 @@ void EngineStates::keepTables(size_t l) {
   for (int64_t state = 0; state < places.sizes.states; ++state)
     data[l]->weights(ranks[l][size_t(state)],
                      &weights[size_t(state * capacity)]);
-  auto keep = [&](int64_t offset, const void *values, size_t bytes) {
-    void *memory = saved(values, bytes);
-    tableCopies.push_back({place(offset), memory, bytes});
-    return memory;
-  };
   keep(places.weights, weights.data(), weights.size() * sizeof(float));
   keep(places.rank, ranks[l].data(), ranks[l].size() * sizeof(int32_t));
+}
+
+void EngineStates::keepCounts(size_t l) {
   counts[l].resize(size_t(batch));
-  savedCounts[l] =
-      keep(places.count, counts[l].data(), counts[l].size() * sizeof(int32_t));
+  savedCounts[l] = keep(engine.places().layers[l].count, counts[l].data(),
+                        counts[l].size() * sizeof(int32_t));
+}
+
+/// What is copied back to that place; returns where it is kept.
+void *EngineStates::keep(int64_t offset, const void *values, size_t bytes) {
+  void *memory = saved(values, bytes);
+  tableCopies.push_back({place(offset), memory, bytes});
+  return memory;
 }
 
 void EngineStates::keepRows(size_t l) {

@@ -53,7 +53,9 @@ private:
   };
   void *place(int64_t offset) const;
   void *saved(const void *data, size_t bytes);
+  void *keep(int64_t offset, const void *values, size_t bytes);
   void keepTables(size_t layer);
+  void keepCounts(size_t layer);
   void keepRows(size_t layer);
 
   CudaSession &session;

@@ -27,6 +27,27 @@ struct Held {
 /// where pairs are corrected by what the state says already.
 double products(const LayerManifest &layer) { return layer.hasBeta ? 2 : 1; }
 
+/// Of a matrix that is read in every step and written in one of K, which has
+/// read all pairs: `floats` are those of the token's inputs and outputs.
+Floor floorOfDeferred(const LayerManifest &layer, double states, double groups,
+                      double floats) {
+  const double size = double(layer.dv) * layer.dk;
+  const double decays = layer.channelDecay ? layer.dk : 1;
+  // One to K pairs are read, one is written.
+  const double pairs = (layer.buffer + 1) / 2.0;
+  floats += states * (pairs + 1) * (layer.dv + decays) +
+            groups * (pairs + 1) * layer.dk;
+  Floor floor;
+  floor.decodeBytes = kFloatBytes * floats + double(elementBytes(layer.storage)) *
+                                                 states * size *
+                                                 (1 + 1.0 / layer.buffer);
+  // Every pair is added once; products, with the pairs too.
+  const double width = layer.dk + layer.dv;
+  floor.flops = states * (2 * size + products(layer) *
+                                         (2 * size + pairs * 2 * width));
+  return floor;
+}
+
 } // namespace
 
 Floor ss_bench::floorOf(const LayerManifest &layer, int32_t batch,
@@ -39,6 +60,8 @@ Floor ss_bench::floorOf(const LayerManifest &layer, int32_t batch,
   double floats = states * (2.0 * layer.dv + decays + layer.hasBeta) +
                   groups * 2.0 * layer.dk;
   Floor floor;
+  if (layer.deferred)
+    return floorOfDeferred(layer, states, groups, floats);
   if (layer.denseForm) {
     floor.decodeBytes = kFloatBytes * floats + element * states * 2 * size;
     // Decay, update and readout, and the correction.
@@ -75,11 +98,16 @@ double ss_bench::stateBytes(const LayerManifest &layer, int32_t batch,
   const double states = double(batch) * layer.heads;
   const double element = double(elementBytes(layer.storage));
   const double size = double(layer.dv) * layer.dk;
+  const double decays = layer.channelDecay ? layer.dk : 1;
+  if (layer.deferred) // keys have two halves
+    return element * states * size +
+           kFloatBytes * layer.buffer *
+               (states * (layer.dv + decays) +
+                double(batch) * layer.keyHeads * 2 * layer.dk);
   if (layer.denseForm)
     return element * states * size;
   const Held held(ranks);
   const double pairs = layer.buffer + layer.draft;
-  const double decays = layer.channelDecay ? layer.dk : 1;
   const double rowBytes = element * (layer.dk + layer.dv) + kFloatBytes;
   return rowBytes * held.components + element * held.dense * size +
          kFloatBytes * (states * pairs * (layer.dv + decays) +

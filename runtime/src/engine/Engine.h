@@ -173,6 +173,7 @@ private:
   void compactWithin(LayerState &layer, const DueWork &due);
   void goDense(LayerState &layer, const States &work);
   void bindState(LayerState &layer);
+  void bindBuffers(LayerState &layer);
   void launchDensify(LayerState &layer, std::span<const int32_t> work,
                      float *out, std::span<const int64_t> outBase);
 

@@ -35,7 +35,8 @@ void hostSchedule(void *, void *const *parameters, unsigned blocks) {
         *schedule.faults |= ss::kSlotTwice;
       next += layer.heads;
     }
-    *layer.work_count = std::min(next, schedule.slots * layer.heads);
+    if (!layer.deferred)
+      *layer.work_count = std::min(next, schedule.slots * layer.heads);
   }
 }
 
@@ -62,6 +63,8 @@ void hostReset(void *, void *const *parameters, unsigned blocks) {
       return;
     const ss::ScheduleLayer &layer = schedule.layers[block];
     layer.count[slot] = 0;
+    if (layer.deferred)
+      continue;
     for (int32_t head = 0; head < layer.heads; ++head)
       ss::reset_state(layer, slot, head);
   }

@@ -20,17 +20,18 @@ enum ScheduleFault : int32_t {
   kSlotTwice = 2       ///< more states are due than there are
 };
 
-/// One factored layer. The arrays are those that kernels get.
+/// One layer with a buffer. The arrays are those that kernels get; a deferred
+/// layer, which its decode kernel compacts itself, has `count` alone.
 struct ScheduleLayer {
   int32_t *count;      // [slots]
   int32_t *rank;       // [slots * heads]
   int32_t *status;     // [slots * heads]
   int32_t *work;       // [slots * heads]
   int32_t *work_count; // [1]
-  int32_t heads, buffer, phase, unused;
+  int32_t heads, buffer, phase, deferred;
 };
 
-/// All of an engine's factored layers.
+/// All of an engine's layers with buffers.
 struct Schedule {
   const ScheduleLayer *layers;
   int64_t *position;    // [slots]
@@ -43,6 +44,8 @@ struct Schedule {
 /// the request's own position decides, so that its bits do not depend on when
 /// it joined; a full buffer always does.
 SS_BOTH_SIDES bool is_due(const ScheduleLayer &layer, int64_t position, int32_t count) {
+  if (layer.deferred)
+    return false;
   return (position + 1) % layer.buffer == layer.phase || count + 1 >= layer.buffer;
 }
 
@@ -65,6 +68,11 @@ SS_BOTH_SIDES bool list_states(const Schedule &schedule, const ScheduleLayer &la
 /// Ends the step of one slot in one layer; returns the states compacted.
 SS_BOTH_SIDES int32_t advance_count(const ScheduleLayer &layer, int64_t position, int32_t slot) {
   const int32_t count = layer.count[slot];
+  if (layer.deferred) {
+    // Two halves of keys in turn; see state/DeferredState.h.
+    layer.count[slot] = count == 2 * layer.buffer ? 1 : count + 1;
+    return 0;
+  }
   const bool due = is_due(layer, position, count);
   layer.count[slot] = due ? 0 : count + 1;
   return due ? layer.heads : 0;
@@ -100,7 +108,7 @@ extern "C" __global__ void ss_schedule(ss::Schedule schedule, const int32_t *slo
   }
   __syncthreads();
   const int32_t most = schedule.slots * layer.heads;
-  if (threadIdx.x == 0)
+  if (threadIdx.x == 0 && !layer.deferred)
     *layer.work_count = next < most ? next : most;
 }
 
@@ -130,6 +138,8 @@ extern "C" __global__ void ss_reset_slot(ss::Schedule schedule, int32_t slot) {
   const ss::ScheduleLayer &layer = schedule.layers[blockIdx.x];
   if (threadIdx.x == 0)
     layer.count[slot] = 0;
+  if (layer.deferred)
+    return;
   for (int32_t head = threadIdx.x; head < layer.heads; head += blockDim.x)
     ss::reset_state(layer, slot, head);
 }
