@@ -77,12 +77,14 @@ TEST_P(DeferredForm, KeepsRequestsApart) {
 
 // exp(-104) is zero: what a fold keeps of the matrix, and of older pairs.
 TEST_P(DeferredForm, WithDecaysThatWipeTheState) {
-  RequestStyle style;
-  style.adjust = [](int64_t position, TokenValues &token) {
-    if (position % 5 == 3)
-      std::fill(token.gate.begin(), token.gate.end(), 1e32f);
-  };
   Running run(GetParam());
+  // mamba2 writes with it too, and f16 has not the exponents for more.
+  const float gate = run.layers[0].storage == "f16" ? 1e3f : 1e32f;
+  RequestStyle style;
+  style.adjust = [gate](int64_t position, TokenValues &token) {
+    if (position % 5 == 3)
+      std::fill(token.gate.begin(), token.gate.end(), gate);
+  };
   DrivenRequest request = run.request(8, style);
   for (int step = 0; step < 40; ++step)
     ASSERT_LE(run.driver.step({&request}).worstError, outputTolerance(run))

@@ -56,6 +56,17 @@ TEST_F(StateTypeTest, DenseBytes) {
   EXPECT_EQ(state.getBufferBytes(), 0);
 }
 
+TEST_F(StateTypeTest, DeferredBytesAreAMatrixAndABuffer) {
+  auto emit = [&] { return emitError(UnknownLoc::get(&context)); };
+  StateType state = StateType::getChecked(
+      emit, &context, LayerType::gdn, 4, 2, 80, 128, Form::deferred, 0, 8, 0,
+      Storage::f16, 0);
+  EXPECT_EQ(state.getRowBytes(), 4 * 80 * 128 * 2);
+  EXPECT_EQ(state.getBufferBytes(), 4 * 8 * (2 * 128 + 4 * (80 + 1)));
+  EXPECT_FALSE(state.isFactored());
+  EXPECT_FALSE(state.isDense());
+}
+
 TEST_F(StateTypeTest, AWrongTypeIsToldAndNotMade) {
   int errors = 0;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &) {

@@ -65,4 +65,17 @@ TEST(Floors, OfADenseLayerReadAndWriteIt) {
   EXPECT_DOUBLE_EQ(stateBytes(layer, 1, {}), 4.0 * 4 * 16 * 32);
 }
 
+TEST(Floors, OfADeferredLayerWriteItOnceInABuffer) {
+  auto layer = gdnLayer();
+  layer.denseForm = layer.deferred = true;
+  const Floor floor = floorOf(layer, 1, {});
+  // Pairs: 4.5 read, one written; keys once per head of keys.
+  const double state = 2 * 16 + 2 + 5.5 * 17, group = 2 * 32 + 5.5 * 32;
+  EXPECT_DOUBLE_EQ(floor.decodeBytes,
+                   4 * (4 * state + 2 * group + 4 * 16 * 32 * (1 + 1 / 8.0)));
+  EXPECT_EQ(floor.compactBytes, 0);
+  EXPECT_DOUBLE_EQ(stateBytes(layer, 1, {}),
+                   4.0 * (4 * (16 * 32 + 8 * 17) + 2 * 2 * 8 * 32));
+}
+
 } // namespace
