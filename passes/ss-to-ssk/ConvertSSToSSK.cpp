@@ -3,6 +3,7 @@
 // Part of the SinkState project.
 //
 //===----------------------------------------------------------------------===//
+#include "KernelTuning.h"
 #include "Lowerings.h"
 #include "passes/ss-to-ssk/Passes.h"
 
@@ -11,6 +12,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace sinkstate {
 #define GEN_PASS_DEF_CONVERTSSTOSSKPASS
@@ -52,17 +54,6 @@ FailureOr<Role> getRole(func::FuncOp function, const LayerShape &shape) {
          << (factored ? ", compact, densify or init" : "");
 }
 
-/// Blocks of a decode kernel that a multiprocessor should hold, for kernels of
-/// one program a block. Measured on an H200 (docs/rationale.md): left alone, the
-/// GPU's compiler orders the loads of these kernels badly.
-std::optional<int64_t> residentBlocks(const LayerShape &shape) {
-  if (shape.channelDecay)
-    return 24;
-  if (shape.delta)
-    return std::nullopt;
-  return 20;
-}
-
 /// The one fused region of the function.
 FailureOr<ss::FusedOp> getFused(func::FuncOp function) {
   ss::FusedOp fused;
@@ -94,10 +85,16 @@ struct ConvertSSToSSK final
   using Base::Base;
 
   void runOnOperation() override {
-    if (rowsInFlight < 1 || programsPerBlock < 1) {
+    if (rowsInFlight < 0 || programsPerBlock < 0) {
       getOperation().emitError("rows-in-flight and programs-per-block must be "
-                               "at least 1, found ")
+                               "at least 1, or 0 for what the device asks for, "
+                               "found ")
           << rowsInFlight << " and " << programsPerBlock;
+      return signalPassFailure();
+    }
+    if (!llvm::is_contained(getTunedDevices(), StringRef(device))) {
+      getOperation().emitError("no choices are known for device '")
+          << device << "'; expected " << llvm::join(getTunedDevices(), " or ");
       return signalPassFailure();
     }
     SmallVector<func::FuncOp> functions;
@@ -107,6 +104,39 @@ struct ConvertSSToSSK final
     for (func::FuncOp function : functions)
       if (failed(convert(function)))
         return signalPassFailure();
+  }
+
+  /// The device's choices, or those of the options.
+  KernelTuning tune(StringRef role, const LayerShape &shape) {
+    KernelTuning tuning = getKernelTuning(device, role, shape);
+    if (rowsInFlight == 0 && programsPerBlock == 0)
+      return tuning;
+    tuning.reason = "as the options ask for";
+    // Without the delta rule a row takes part in one product instead of two:
+    // half the registers, so twice the rows fit.
+    if (rowsInFlight > 0)
+      tuning.rowsInFlight = rowsInFlight > 1 && !shape.delta ? 2 * rowsInFlight
+                                                             : rowsInFlight;
+    if (programsPerBlock > 0)
+      tuning.programsPerBlock = programsPerBlock;
+    if (tuning.programsPerBlock > 1) // measured for one
+      tuning.residentBlocks = std::nullopt;
+    return tuning;
+  }
+
+  void explain(ssk::KernelOp kernel, StringRef role, const LayerShape &shape,
+               const KernelTuning &tuning) {
+    InFlightDiagnostic remark = kernel.emitRemark("@");
+    remark << kernel.getName() << ": " << tuning.rowsInFlight
+           << " rows in flight";
+    if (device != "cpu") {
+      remark << ", " << tuning.programsPerBlock << " warps a block";
+      if (tuning.residentBlocks)
+        remark << ", " << *tuning.residentBlocks << " resident blocks";
+    }
+    remark << " (" << device << ": " << tuning.reason << ")";
+    if (role == "compact")
+      remark << "; a kernel of its own beside decode; " << explainBuffer(shape);
   }
 
   LogicalResult convert(func::FuncOp function) {
@@ -132,13 +162,15 @@ struct ConvertSSToSSK final
       names.push_back(argument.name);
     }
     StringAttr roleName = function->getAttrOfType<StringAttr>("ss.role");
+    const KernelTuning tuning = tune(roleName.getValue(), shape);
     auto kernel =
         ssk::KernelOp::create(builder, function.getLoc(), function.getName(),
                               types, names, roleName.getValue(),
-                              programsPerBlock);
-    if (roleName.getValue() == "decode" && type.isFactored() &&
-        programsPerBlock == 1)
-      kernel.setMinBlocks(residentBlocks(shape));
+                              tuning.programsPerBlock);
+    if (tuning.residentBlocks)
+      kernel.setMinBlocks(tuning.residentBlocks);
+    if (report)
+      explain(kernel, roleName.getValue(), shape, tuning);
     if (roleName.getValue() == "densify" && !shape.isNarrow())
       allowOverlap(kernel); // a dense state is folded in place
     promiseAlignment(kernel, shape);
@@ -148,10 +180,7 @@ struct ConvertSSToSSK final
       builder.setInsertionPoint(body->getTerminator());
     KernelArguments arguments(role->signature, body->getArguments());
     KernelBuilder k(builder, kernel, fused->getLoc());
-    // Without the delta rule a row takes part in one product instead of two: half
-    // the registers, so twice the rows fit.
-    KernelChoices choices{rowsInFlight > 1 && !shape.delta ? 2 * rowsInFlight
-                                                           : rowsInFlight};
+    KernelChoices choices{tuning.rowsInFlight};
     if (failed(role->lower(*fused, shape, arguments, choices, k)))
       return failure();
     if (!body->mightHaveTerminator())

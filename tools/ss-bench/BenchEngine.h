@@ -94,7 +94,7 @@ public:
              int32_t batch, int32_t period, const Shapes &shapes) = 0;
 };
 
-std::unique_ptr<BenchMachine> openCpu(int32_t threads);
+std::unique_ptr<BenchMachine> openCpu(int32_t threads, bool processorTime);
 /// Throws where there is no GPU.
 std::unique_ptr<BenchMachine> openCuda(int32_t device);
 

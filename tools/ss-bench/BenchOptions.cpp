@@ -16,8 +16,8 @@ const char *const ss_bench::kUsage =
     "expected: ss-bench --package FOLDER [--dense-package FOLDER] "
     "[--deferred-package FOLDER], or ss-bench --preset NAME|--model "
     "FOLDER|--graph FILE [--storage f32|f16|bf16] [--policy KIND:VALUE] "
-    "[--active N] [--buffer N] [--core svd|qr] [--dense on|off]; and [--device "
-    "cpu|cuda|cuda:N] [--threads N] [--batch N,N,...] [--profile "
+    "[--active N] [--buffer N] [--core svd|qr] [--dense on|off] [--explain on|off]; and [--device "
+    "cpu|cuda|cuda:N] [--threads N] [--clock wall|processor] [--batch N,N,...] [--profile "
     "nemo4b|qwen9b|uniform:R|trace:FILE] [--data synthetic,random] [--stagger "
     "on,off] [--steps N] [--order drawn|descending|ascending] [--baselines "
     "FILE] [--json FILE] [--svg FILE] [--start on|off] [--copy-mib N]; or "
@@ -133,6 +133,12 @@ std::map<std::string, Taker> takersOf(BenchOptions &options) {
       {"--threads", number(options.threads, 0)}};
   if (options.startOnly)
     return takers;
+  takers["--clock"] = [&](const std::string &value) -> Status {
+    options.processorTime = value == "processor";
+    return options.processorTime || value == "wall" ? Status()
+                                                    : Status(kNotUnderstood);
+  };
+  takers["--explain"] = onOff(options.explain);
   takers["--dense"] = onOff(options.dense);
   takers["--dense-package"] = text(options.densePackage);
   takers["--deferred-package"] = text(options.deferredPackage);
@@ -168,6 +174,10 @@ Status check(const BenchOptions &options) {
     return Error{"found " + std::to_string(sources) +
                  " of --package, --preset, --model and --graph, expected one; " +
                  kUsage};
+  if (options.processorTime &&
+      (options.device != DeviceKind::Cpu || options.threads != 1))
+    return Error{"--clock processor was given, expected it with --device cpu "
+                 "--threads 1: threads that wait count too"};
   const bool compiled = options.package.empty();
   const bool imported = compiled && options.graph.empty();
   auto needs = [](bool given, bool allowed, const char *name,
@@ -186,6 +196,7 @@ Status check(const BenchOptions &options) {
         needs(!options.core.empty(), imported, "--core", fromGraph),
         needs(options.active > 0, imported, "--active", fromGraph),
         needs(options.buffer > 0, imported, "--buffer", fromGraph),
+        needs(options.explain, compiled, "--explain", fromPackage),
         needs(!options.densePackage.empty(), !compiled, "--dense-package",
               compiledHere),
         needs(!options.deferredPackage.empty(), !compiled,

@@ -25,6 +25,7 @@ struct BenchOptions {
   std::string storage, policy, core;
   int32_t active = 0, buffer = 0;
   bool dense = true; ///< also the dense forms
+  bool explain = false; ///< say what the compiler chose, and why
 
   std::vector<int32_t> batches = {1, 8, 32, 128, 512};
   std::string profile = "nemo4b";
@@ -36,6 +37,9 @@ struct BenchOptions {
   DeviceKind device = DeviceKind::Cuda;
   int32_t ordinal = 0; ///< of the GPU
   int32_t threads = 0; ///< on the CPU; 0: one per processor
+  /// Count the processor's time instead: of one thread, on a machine that does
+  /// other work too.
+  bool processorTime = false;
   std::string json, svg, baselines; ///< files; or empty
   bool start = false; ///< also the start-up times
 

@@ -13,6 +13,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <chrono>
 
@@ -26,11 +27,13 @@ namespace {
 
 using Graph = mlir::OwningOpRef<mlir::ModuleOp>;
 
-/// The first error that the context is told, as one line.
+/// The first error that the context is told, as one line. Remarks are printed.
 class FirstError {
 public:
   explicit FirstError(mlir::MLIRContext &context)
       : handler(&context, [this](mlir::Diagnostic &diagnostic) {
+          if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Remark)
+            llvm::errs() << "ss-bench: " << diagnostic << "\n";
           if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error &&
               message.empty())
             message = placeOf(diagnostic.getLocation()) + diagnostic.str();
@@ -121,6 +124,7 @@ sinkstate::PackageOptions packageOptions(const BenchOptions &options) {
   if (options.device == DeviceKind::Cpu)
     package.cpuLevels.push_back(bestLevel());
   package.cuda = options.device == DeviceKind::Cuda;
+  package.explain = options.explain;
   return package;
 }
 

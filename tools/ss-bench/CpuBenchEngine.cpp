@@ -7,8 +7,8 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 
 using namespace sinkstate::runtime;
@@ -23,14 +23,20 @@ constexpr int64_t kMatrixRank = 8;
 
 class Clock {
 public:
-  double milliseconds() const {
-    const std::chrono::duration<double, std::milli> passed =
-        std::chrono::steady_clock::now() - begin;
-    return passed.count();
-  }
+  explicit Clock(bool processorTime)
+      : id(processorTime ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC),
+        begin(now()) {}
+  double milliseconds() const { return now() - begin; }
 
 private:
-  std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+  double now() const {
+    timespec time = {};
+    (void)clock_gettime(id, &time);
+    return double(time.tv_sec) * 1e3 + double(time.tv_nsec) * 1e-6;
+  }
+
+  clockid_t id;
+  double begin;
 };
 
 ss_engine_options engineOptions(const BenchOptions &bench, int32_t batch) {
@@ -59,13 +65,15 @@ std::string processorName() {
 
 class CpuMachine final : public BenchMachine {
 public:
-  explicit CpuMachine(int32_t threads)
-      : threads(threads > 0 ? threads : omp_get_num_procs()) {}
+  CpuMachine(int32_t threads, bool processorTime)
+      : threads(threads > 0 ? threads : omp_get_num_procs()),
+        processorTime(processorTime) {}
 
   std::string description() const override {
     const std::string name = processorName();
     return (name.empty() ? "a CPU" : name) + ", " + std::to_string(threads) +
-           (threads == 1 ? " thread" : " threads");
+           (threads == 1 ? " thread" : " threads") +
+           (processorTime ? " (times are the processor's)" : "");
   }
   double copyBandwidth(size_t bytes) override;
   bool measuresTogether() const override { return true; }
@@ -80,6 +88,7 @@ public:
 
 private:
   int32_t threads;
+  bool processorTime;
 };
 
 double CpuMachine::copyBandwidth(size_t bytes) {
@@ -88,7 +97,7 @@ double CpuMachine::copyBandwidth(size_t bytes) {
   std::vector<char> from(part * size_t(threads), 0x5a), to(from.size());
   std::vector<double> times;
   for (int i = 0; i <= kCopies; ++i) {
-    const Clock clock;
+    const Clock clock(processorTime);
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
     for (int32_t thread = 0; thread < threads; ++thread)
       std::memcpy(&to[size_t(thread) * part], &from[size_t(thread) * part],
@@ -102,15 +111,17 @@ double CpuMachine::copyBandwidth(size_t bytes) {
 
 } // namespace
 
-std::unique_ptr<BenchMachine> ss_bench::openCpu(int32_t threads) {
-  return std::make_unique<CpuMachine>(threads);
+std::unique_ptr<BenchMachine> ss_bench::openCpu(int32_t threads,
+                                              bool processorTime) {
+  return std::make_unique<CpuMachine>(threads, processorTime);
 }
 
 CpuBenchEngine::CpuBenchEngine(std::shared_ptr<const Package> loaded,
                                const BenchOptions &options,
                                const RankProfile &profile, int32_t batch,
                                int32_t period, const Shapes &shapes)
-    : batch(batch), period(period), shapes(shapes), package(std::move(loaded)),
+    : batch(batch), period(period), processorTime(options.processorTime),
+      shapes(shapes), package(std::move(loaded)),
       states(std::make_unique<Engine>(package, engineOptions(options, batch))),
       ranks(package->manifest().layers.size()), inputs(shapes.all.size()) {
   for (int32_t row = 0; row < batch; ++row)
@@ -276,7 +287,7 @@ ss_decode_args CpuBenchEngine::argsOf(size_t l, int32_t set) {
 std::vector<double> CpuBenchEngine::runSteps(int32_t first, int32_t count) {
   std::vector<double> times;
   for (int32_t set = first; set < first + count; ++set) {
-    const Clock clock;
+    const Clock clock(processorTime);
     states->beginStep(slots, nullptr);
     for (size_t l = 0; l < layers().size(); ++l)
       states->decodeLayer(int32_t(l), argsOf(l, set));
@@ -289,7 +300,7 @@ std::vector<double> CpuBenchEngine::runSteps(int32_t first, int32_t count) {
 std::vector<double> CpuBenchEngine::runDecodes() {
   std::vector<double> times;
   for (int32_t set = 0; set < period; ++set) {
-    const Clock clock;
+    const Clock clock(processorTime);
     for (size_t l = 0; l < layers().size(); ++l)
       states->launchDecode(int32_t(l), argsOf(l, set));
     times.push_back(clock.milliseconds());

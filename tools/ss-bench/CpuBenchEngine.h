@@ -54,6 +54,7 @@ private:
   ss_decode_args argsOf(size_t layer, int32_t set);
 
   int32_t batch, period;
+  bool processorTime;
   const Shapes &shapes;
   std::shared_ptr<const sinkstate::runtime::Package> package;
   std::unique_ptr<sinkstate::runtime::Engine> states;

@@ -140,7 +140,7 @@ int measure(const BenchModels &models, const BenchOptions &options,
     result.start = measureStart(models, options);
   const auto machine = options.device == DeviceKind::Cuda
                            ? openCuda(options.ordinal)
-                           : openCpu(options.threads);
+                           : openCpu(options.threads, options.processorTime);
   result.device = machine->description();
   result.copyBandwidth = machine->copyBandwidth(size_t(options.copyMib) << 20);
   print(formatHead(result, baselines) + formatTimeHeader());

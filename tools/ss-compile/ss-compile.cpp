@@ -41,6 +41,12 @@ static cl::opt<bool> init(
              "prefill (without them the runtime decomposes on the host)"),
     cl::cat(category));
 
+static cl::opt<bool>
+    explain("explain",
+            cl::desc("Say on standard error what was chosen for every kernel, "
+                     "and why"),
+            cl::cat(category));
+
 /// One line on standard error; the exit code of a user error.
 static int fail(const Twine &message) {
   llvm::errs() << "ss-compile: error: " << message << "\n";
@@ -66,6 +72,7 @@ int main(int argc, char **argv) {
     options.cpuLevels.clear();
   options.cuda = !noCuda;
   options.init = init;
+  options.explain = explain;
 
   DialectRegistry registry;
   sinkstate::registerDialects(registry);

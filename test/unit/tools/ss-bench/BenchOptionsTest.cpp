@@ -59,6 +59,11 @@ TEST(BenchOptions, TakeWhatIsCompiledHere) {
   EXPECT_EQ(options->buffer, 16);
   EXPECT_FALSE(options->dense);
   EXPECT_EQ(options->device, DeviceKind::Cpu);
+  EXPECT_FALSE(options->processorTime);
+  auto busy = parseOptions({"--preset", "p", "--device", "cpu", "--threads", "1",
+                            "--clock", "processor"});
+  ASSERT_TRUE(busy) << busy.error();
+  EXPECT_TRUE(busy->processorTime);
   auto graph = parseOptions({"--graph", "g", "--storage", "bf16"});
   ASSERT_TRUE(graph) << graph.error();
   EXPECT_EQ(graph->source(), "g");
@@ -80,9 +85,14 @@ TEST(BenchOptions, SayWhatBringsItsOwn) {
          "--policy was given, but " + graph},
         {{"--graph", "g", "--core", "qr"}, "--core was given, but " + graph},
         {{"--graph", "g", "--active", "4"}, "--active was given, but " + graph},
+        {{"--package", "p", "--explain", "on"},
+         "--explain was given, but " + package},
         {{"--preset", "p", "--dense-package", "d"},
          "--dense-package was given, but dense forms are compiled here, expected "
          "it left out"},
+        {{"--package", "p", "--clock", "processor", "--device", "cpu"},
+         "--clock processor was given, expected it with --device cpu --threads "
+         "1: threads that wait count too"},
         {{"--preset", "p", "--graph", "g"},
          std::string("found 2 of --package, --preset, --model and --graph, "
                      "expected one; ") +
@@ -107,7 +117,7 @@ TEST(BenchOptions, SayWhatTheyExpect) {
        {Arguments{"--batch", "0"}, {"--batch", "1,"}, {"--batch", "x"},
         {"--steps", "0"}, {"--steps", "3x"}, {"--stagger", "maybe"},
         {"--data", "zeros"}, {"--device", "-1"}, {"--device", "cuda:x"},
-        {"--dense", "maybe"}, {"--threads", "-1"}, {"--unknown", "1"},
+        {"--dense", "maybe"}, {"--clock", "sun"}, {"--threads", "-1"}, {"--unknown", "1"},
         {"--start", ""}}) {
     Arguments all = {"--package", "p"};
     all.insert(all.end(), wrong.begin(), wrong.end());
