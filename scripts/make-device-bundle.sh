@@ -71,9 +71,14 @@ compile "$bundle/packages/tiny-hybrid-fixed-32" --cpu=x86-64-v3 -- "$tiny" --pol
 compile "$bundle/packages/tiny-hybrid-dense" --cpu=x86-64-v3 -- "$tiny" --form=dense
 # The policies that the rank profiles were taken with.
 for preset in Nemotron-3-Nano-4B:0.003 Qwen3.5-9B:0.01 Kimi-Linear-48B-A3B:0.01; do
-  name=${preset%:*}
-  compile "$bundle/bench/$name" --no-cpu -- --preset="$name" --policy="relative:${preset#*:}"
-  compile "$bundle/bench/$name-dense" --no-cpu -- --preset="$name" --form=dense
+  for storage in f32 f16; do
+    name=${preset%:*}
+    folder=$bundle/bench/$name
+    [ $storage = f32 ] || folder+=-$storage
+    compile "$folder" --no-cpu -- --preset="$name" --storage=$storage --policy="relative:${preset#*:}"
+    compile "$folder-dense" --no-cpu -- --preset="$name" --storage=$storage --form=dense
+    compile "$folder-deferred" --no-cpu -- --preset="$name" --storage=$storage --form=deferred
+  done
 done
 if [ $conformance = 1 ]; then
   "$build/test/bin/conformance_packages" "$bundle/conformance" --cpu x86-64-v3
