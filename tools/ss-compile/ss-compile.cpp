@@ -79,6 +79,13 @@ int main(int argc, char **argv) {
   MLIRContext context(registry);
   llvm::SourceMgr sources;
   SourceMgrDiagnosticHandler handler(sources, &context);
+  // A remark is a line of its own, without the operation that it is about.
+  ScopedDiagnosticHandler remarks(&context, [](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() != DiagnosticSeverity::Remark)
+      return failure();
+    llvm::errs() << "ss-compile: remark: " << diagnostic << "\n";
+    return success();
+  });
   auto file = llvm::MemoryBuffer::getFileOrSTDIN(input);
   if (!file)
     return fail("cannot read '" + input + "': " + file.getError().message());
