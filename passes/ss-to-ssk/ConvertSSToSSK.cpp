@@ -89,7 +89,7 @@ struct ConvertSSToSSK final
       getOperation().emitError("rows-in-flight and programs-per-block must be "
                                "at least 1, or 0 for what the device asks for, "
                                "found ")
-          << rowsInFlight << " and " << programsPerBlock;
+          << int64_t(rowsInFlight) << " and " << int64_t(programsPerBlock);
       return signalPassFailure();
     }
     if (!llvm::is_contained(getTunedDevices(), StringRef(device))) {

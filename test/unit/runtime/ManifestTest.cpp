@@ -187,8 +187,8 @@ TEST_F(Manifest, Kernels) {
 
 TEST_F(Manifest, QuotedTextStaysOnOneLine) {
   expectMalformed([](Json &m) { layer(m)["form"] = "a\nb\x01"; },
-                  "layer 'layer0': form 'a b ', expected 'factored' or "
-                  "'dense'");
+                  "layer 'layer0': form 'a b ', expected 'factored', 'dense' or "
+                  "'deferred'");
 }
 
 // Every field in turn is missing, or of every other type: a line, no crash.

@@ -44,4 +44,9 @@ ss.model @model {
 // CHECK: ssk.store {{.*}}, %[[K]]
 // CHECK-NOT: ssk.kernel
 
-// CUDA: // a full buffer: its pairs are written into the state
+// CUDA: ss::store_lanes<float4, 128>(&scratch.{{.*}}[i][0], 
+// CUDA: ss::load_rows<uint32_t, 64>({{.*}}, &dense[
+// CUDA: ss::store_rows<uint32_t, 64>(&dense[
+// CUDA: } else {
+// CUDA: ss::load_rows<uint32_t, 64>({{.*}}, &dense[
+// CUDA-NOT: &dense[

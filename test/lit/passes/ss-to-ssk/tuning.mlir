@@ -36,7 +36,7 @@ ss.model @model {
 // OPTIONS: remark: @gdn_decode_{{.*}}: 2 rows in flight, 4 warps a block (sm_90: as the options ask for)
 // OPTIONS: remark: @mamba2_decode_{{.*}}: 4 rows in flight, 4 warps a block (sm_90: as the options ask for)
 
-// KERNELS: ssk.kernel @gdn_decode{{.*}} programs_per_block = 1
+// KERNELS: ssk.kernel @gdn_decode{{.*}}{programs_per_block = 1
 // KERNELS: ssk.kernel @mamba2_decode{{.*}}min_blocks = 20
 // KERNELS: ssk.kernel @kda_decode{{.*}}min_blocks = 24
 
