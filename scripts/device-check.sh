@@ -208,20 +208,25 @@ dense_baselines() {
 
 # SS_CHECK_BATCH: the batch sizes. SS_CHECK_OUT: a folder that keeps the JSON and
 # SVG files. SS_CHECK_STEPS: steps timed for every row of the table.
+# SS_CHECK_STORAGE: "f32 f16" for rows of 16 bits too.
 bench() {
   heading "Decode benchmark"
-  local preset name baselines=() bench_batches=${SS_CHECK_BATCH:-1,8,32,128}
+  local preset name storage baselines=() bench_batches=${SS_CHECK_BATCH:-1,8,32,128}
   local bench_out=${SS_CHECK_OUT:-$work}
   mkdir -p "$bench_out"
   dense_baselines
   for preset in Nemotron-3-Nano-4B:nemo4b Qwen3.5-9B:qwen9b Kimi-Linear-48B-A3B:qwen9b; do
-    name=${preset%:*}
-    step "ss-bench $name" 500 "$bundle/bin/ss-bench" --package "$bundle/bench/$name" \
-      --dense-package "$bundle/bench/$name-dense" --profile "${preset#*:}" \
-      --batch "$bench_batches" --data synthetic,random --stagger on,off \
-      --steps "${SS_CHECK_STEPS:-1000}" "${baselines[@]}" \
-      --json "$bench_out/$name.json" --svg "$bench_out/$name.svg"
-    sed "s|$bundle/bench/||" "$log"; echo
+    for storage in ${SS_CHECK_STORAGE:-f32}; do
+      name=${preset%:*}
+      [ "$storage" = f32 ] || name+=-$storage
+      step "ss-bench $name" 500 "$bundle/bin/ss-bench" --package "$bundle/bench/$name" \
+        --dense-package "$bundle/bench/$name-dense" \
+        --deferred-package "$bundle/bench/$name-deferred" --profile "${preset#*:}" \
+        --batch "$bench_batches" --data synthetic,random --stagger on,off \
+        --steps "${SS_CHECK_STEPS:-1000}" "${baselines[@]}" \
+        --json "$bench_out/$name.json" --svg "$bench_out/$name.svg"
+      sed "s|$bundle/bench/||" "$log"; echo
+    done
   done
 }
 

@@ -36,7 +36,7 @@ cmake -G Ninja -S "$root" -B "$device_build" -DCMAKE_BUILD_TYPE=Release \
   -DCMAKE_EXE_LINKER_FLAGS="$static" -DCMAKE_SHARED_LINKER_FLAGS="$static" \
   -DCMAKE_BUILD_WITH_INSTALL_RPATH=ON "-DCMAKE_INSTALL_RPATH=\$ORIGIN/../lib" \
   >"$device_build.log" 2>&1 || { tail -n 20 "$device_build.log" >&2; die "CMake failed"; }
-targets=(sinkstate ss-run-packages ss-bench ss-cache cuda-device-test)
+targets=(sinkstate ss-run-packages ss-bench-packages ss-cache cuda-device-test)
 conformance=0
 if ninja -C "$device_build" -t targets all | grep -q '^conformance_tests:'; then
   [ -x "$build/test/bin/conformance_packages" ] ||
@@ -71,9 +71,14 @@ compile "$bundle/packages/tiny-hybrid-fixed-32" --cpu=x86-64-v3 -- "$tiny" --pol
 compile "$bundle/packages/tiny-hybrid-dense" --cpu=x86-64-v3 -- "$tiny" --form=dense
 # The policies that the rank profiles were taken with.
 for preset in Nemotron-3-Nano-4B:0.003 Qwen3.5-9B:0.01 Kimi-Linear-48B-A3B:0.01; do
-  name=${preset%:*}
-  compile "$bundle/bench/$name" --no-cpu -- --preset="$name" --policy="relative:${preset#*:}"
-  compile "$bundle/bench/$name-dense" --no-cpu -- --preset="$name" --form=dense
+  for storage in f32 f16; do
+    name=${preset%:*}
+    folder=$bundle/bench/$name
+    [ $storage = f32 ] || folder+=-$storage
+    compile "$folder" --no-cpu -- --preset="$name" --storage=$storage --policy="relative:${preset#*:}"
+    compile "$folder-dense" --no-cpu -- --preset="$name" --storage=$storage --form=dense
+    compile "$folder-deferred" --no-cpu -- --preset="$name" --storage=$storage --form=deferred
+  done
 done
 if [ $conformance = 1 ]; then
   "$build/test/bin/conformance_packages" "$bundle/conformance" --cpu x86-64-v3

@@ -15,14 +15,14 @@ namespace sinkstate {
 
 llvm::Expected<OwningOpRef<ModuleOp>> buildKernels(ModuleOp graph,
                                                    KernelTarget target,
-                                                   bool init) {
+                                                   bool init, bool explain) {
   OwningOpRef<ModuleOp> module(cast<ModuleOp>(graph->clone()));
   PassManager passes(graph.getContext());
   PipelineOptions options;
-  // One row at a time leaves a CPU's registers to the sums; a GPU needs several
-  // loads in flight.
-  options.rowsInFlight = target == KernelTarget::cpu ? 1 : 4;
+  // Sources are printed before the GPU is known; this one is in the table.
+  options.device = target == KernelTarget::cpu ? "cpu" : "sm_90";
   options.init = init;
+  options.report = explain;
   buildKernelPipeline(passes, options);
   if (failed(passes.run(*module)))
     return llvm::createStringError(

@@ -16,9 +16,11 @@ enum class KernelTarget { cpu, cuda };
 
 /// A copy of the graph's module after `ss-pipeline` with the choices that suit
 /// the target. Both targets get kernels of the same names and arguments. `init`:
-/// with the kernels that start states from dense matrices.
+/// with the kernels that start states from dense matrices. `explain`: remarks say
+/// what was chosen, and why.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
-buildKernels(mlir::ModuleOp graph, KernelTarget target, bool init = false);
+buildKernels(mlir::ModuleOp graph, KernelTarget target, bool init = false,
+             bool explain = false);
 
 } // namespace sinkstate
 

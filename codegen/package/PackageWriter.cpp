@@ -218,12 +218,14 @@ Error writePackage(ModuleOp graph, const PackageOptions &options,
   if (Error error = checkPackageFolder(folder))
     return error;
   llvm::Expected<OwningOpRef<ModuleOp>> kernels =
-      buildKernels(graph, KernelTarget::cpu, options.init);
+      buildKernels(graph, KernelTarget::cpu, options.init,
+                   options.explain && !options.cpuLevels.empty());
   if (!kernels)
     return kernels.takeError();
   OwningOpRef<ModuleOp> cudaKernels;
   if (options.cuda) {
-    auto built = buildKernels(graph, KernelTarget::cuda, options.init);
+    auto built = buildKernels(graph, KernelTarget::cuda, options.init,
+                              options.explain);
     if (!built)
       return built.takeError();
     cudaKernels = std::move(*built);

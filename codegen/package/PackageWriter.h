@@ -22,6 +22,8 @@ struct PackageOptions {
   /// With the kernels of ss_state_init; without them the runtime decomposes on
   /// the host.
   bool init = false;
+  /// Remarks say what was chosen for every kernel, and why.
+  bool explain = false;
 };
 
 /// Fails unless a package may be written to `folder`: it does not exist, is

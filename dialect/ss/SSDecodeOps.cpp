@@ -66,12 +66,29 @@ LogicalResult TimeStepOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
+// ss.fold
+//===----------------------------------------------------------------------===//
+
+bool FoldOp::readsRows() { return true; }
+bool FoldOp::writesRows() { return true; }
+bool FoldOp::readsBuffer() { return true; }
+bool FoldOp::writesBuffer() { return true; }
+
+LogicalResult FoldOp::verify() {
+  if (getState().getType().isDeferred())
+    return success();
+  return emitOpError("has a ")
+         << stringifyEnum(getState().getType().getForm())
+         << " state, expected form = deferred";
+}
+
+//===----------------------------------------------------------------------===//
 // ss.decay: in factored states only the running log-decay moves
 //===----------------------------------------------------------------------===//
 
 bool DecayOp::readsRows() { return getState().getType().isDense(); }
 bool DecayOp::writesRows() { return getState().getType().isDense(); }
-bool DecayOp::writesBuffer() { return getState().getType().isFactored(); }
+bool DecayOp::writesBuffer() { return getState().getType().hasBuffer(); }
 
 LogicalResult DecayOp::verify() {
   StateType state = getState().getType();
@@ -93,9 +110,9 @@ bool AppendOp::readsRows() {
 bool AppendOp::writesRows() { return getState().getType().isDense(); }
 bool AppendOp::readsBuffer() {
   StateType state = getState().getType();
-  return state.isFactored() && state.getInfo().theta != 0;
+  return state.hasBuffer() && state.getInfo().theta != 0;
 }
-bool AppendOp::writesBuffer() { return getState().getType().isFactored(); }
+bool AppendOp::writesBuffer() { return getState().getType().hasBuffer(); }
 
 LogicalResult AppendOp::verify() {
   StateType state = getState().getType();
@@ -114,7 +131,7 @@ LogicalResult AppendOp::verify() {
 //===----------------------------------------------------------------------===//
 
 bool ReadoutOp::readsRows() { return true; }
-bool ReadoutOp::readsBuffer() { return getState().getType().isFactored(); }
+bool ReadoutOp::readsBuffer() { return getState().getType().hasBuffer(); }
 
 LogicalResult ReadoutOp::verify() {
   StateType state = getState().getType();

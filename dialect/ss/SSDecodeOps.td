@@ -87,13 +87,34 @@ def SS_TimeStepOp : SS_StateOp<"time_step", [], [SameOperandsAndResultType]> {
   let assemblyFormat = "$input `,` $dt_bias attr-dict `:` type($input)";
 }
 
+def SS_FoldOp : SS_StateOp<"fold",
+    ["readsRows", "writesRows", "readsBuffer", "writesBuffer"],
+    [AllTypesMatch<["state", "result"]>]> {
+  let summary = "writes the pairs of a full buffer into a deferred state";
+  let description = [{
+    Where the buffer is full, its pairs are added to the matrix, decayed to the
+    last of them, and the buffer is empty; otherwise nothing happens. The value
+    of the state does not change, but for the rounding of its storage. Only for
+    states of the form `deferred`; comes before the token's decay.
+
+    Example:
+
+    ```mlir
+    %s0 = ss.fold %state : !S
+    ```
+  }];
+  let arguments = (ins SS_StateType:$state);
+  let results = (outs SS_StateType:$result);
+  let assemblyFormat = "$state attr-dict `:` qualified(type($state))";
+}
+
 def SS_DecayOp : SS_StateOp<"decay", ["readsRows", "writesRows", "writesBuffer"],
                             [AllTypesMatch<["state", "result"]>]> {
   let summary = "decays a state";
   let description = [{
     `H diag(exp(g))`. `g` is `[heads]`, or `[heads, dk]` where the layer type
-    decays by channel. In a factored state no row changes: the decay is added to
-    the running sum of log-decays. A dense state is multiplied.
+    decays by channel. In a factored or deferred state no row changes: the decay
+    is added to the running sum of log-decays. A dense state is multiplied.
 
     Example:
 
@@ -112,8 +133,8 @@ def SS_AppendOp : SS_StateOp<"append",
   let summary = "writes a token's pair";
   let description = [{
     theta 0: `H + w v k^T`; theta 1: `H + w (v - H k) k^T`. theta is a property
-    of the layer type. The state is already decayed. A factored state appends
-    the pair to its buffer; exact in both forms. `key` is `[key_heads, dk]`,
+    of the layer type. The state is already decayed. A factored or deferred
+    state appends the pair to its buffer; exact in all forms. `key` is `[key_heads, dk]`,
     `value` `[heads, dv]`, `weight` `[heads]`.
 
     Example:

@@ -172,7 +172,8 @@ StateType LayerOp::getStateType() {
   bool factored = isFactored();
   return StateType::get(getContext(), getType(), getHeads(), getKeyHeads(),
                         getDv(), getDk(), getForm(), factored ? getActive() : 0,
-                        factored ? getBuffer() : 0, getRankBound(),
+                        getForm() == Form::dense ? 0 : getBuffer(),
+                        getRankBound(),
                         getStorage(), factored ? getDraft() : 0);
 }
 
@@ -300,8 +301,9 @@ LogicalResult ScheduleOp::verify() {
       return emitOpError("names @")
              << name << ", expected a layer of model @" << model.getSymName();
     if (!layer.isFactored())
-      return emitOpError("names @") << name << ", a dense layer, which is "
-                                    << "never compacted";
+      return emitOpError("names @")
+             << name << ", a " << stringifyEnum(layer.getForm())
+             << " layer, which is never compacted";
     if (!seen.insert(name).second)
       return emitOpError("names @") << name << " twice";
     int64_t buffer = layer.getBuffer();

@@ -97,7 +97,7 @@ def SS_LayerOp : SS_Op<"layer", [Symbol, HasParent<"ModelOp">]> {
     /// The layer's own decomposition, or its type's.
     CoreKind getCoreKind() { return getCore().value_or(getInfo().defaultCore); }
     /// Upper bound of the rows stored per state: min(dv, dk) + active + buffer
-    /// + draft, or 2 R of a fixed rank; 0 if dense.
+    /// + draft, or 2 R of a fixed rank; 0 in the other forms.
     int64_t getRankBound();
     /// The type of this layer's state.
     StateType getStateType();

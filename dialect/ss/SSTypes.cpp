@@ -79,6 +79,14 @@ LogicalResult StateType::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "a dense state has no 'active', 'buffer', 'rank' or "
                           "'draft'; leave them out";
   }
+  if (form == Form::deferred) {
+    if (active == 0 && rank == 0 && draft == 0 && buffer >= 1 &&
+        buffer <= kMaxBlockRows)
+      return success();
+    return emitError() << "a deferred state has a 'buffer' of 1 to "
+                       << kMaxBlockRows
+                       << " and no 'active', 'rank' or 'draft'";
+  }
   if (failed(verifyBlockSizes(emitError, active, buffer, draft)))
     return failure();
   if (rank < active || rank > kMaxSize)
@@ -97,7 +105,7 @@ int64_t StateType::getComponentBytes() const {
 }
 
 int64_t StateType::getRowBytes() const {
-  if (isDense())
+  if (!isFactored())
     return getHeads() * getDv() * getDk() * storageBytes(getStorage());
   return getHeads() * getRank() * getComponentBytes();
 }

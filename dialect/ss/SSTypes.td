@@ -15,12 +15,15 @@ class SS_Type<string name, string mnemonic_> : TypeDef<SS_Dialect, name> {
 def SS_StateType : SS_Type<"State", "state"> {
   let summary = "the recurrent state of one layer of one request";
   let description = [{
-    One matrix `H` of `dv x dk` per head, held in one of two forms:
+    One matrix `H` of `dv x dk` per head, held in one of three forms:
 
     * `factored`: at most `rank` components `s_i v_i u_i^T` per head and a
       buffer of at most `buffer + draft` appended pairs. The `active` components
       of largest weight take part in every compaction.
     * `dense`: `H` itself; `active`, `buffer`, `rank` and `draft` are 0.
+    * `deferred`: `H` as it was when it was last written, and a buffer of at most
+      `buffer` pairs appended since; the others are 0. A dense state that is read
+      in every step and written once in `buffer` steps.
 
     `rank` is an upper bound of stored rows. `draft` (default 0) are buffer rows
     for speculative tokens beyond `buffer`. Head `h` reads key head
@@ -31,6 +34,7 @@ def SS_StateType : SS_Type<"State", "state"> {
     ```mlir
     !ss.state<gdn, heads = 32, key_heads = 16, dv = 128, dk = 128, form = factored, active = 8, buffer = 8, rank = 144, storage = f32>
     !ss.state<gdn, heads = 32, key_heads = 16, dv = 128, dk = 128, form = dense, storage = f32>
+    !ss.state<gdn, heads = 32, key_heads = 16, dv = 128, dk = 128, form = deferred, buffer = 8, storage = f32>
     ```
   }];
   let parameters = (ins
@@ -49,6 +53,8 @@ def SS_StateType : SS_Type<"State", "state"> {
   let extraClassDeclaration = [{
     bool isFactored() const { return getForm() == Form::factored; }
     bool isDense() const { return getForm() == Form::dense; }
+    bool isDeferred() const { return getForm() == Form::deferred; }
+    bool hasBuffer() const { return !isDense(); }
     const LayerTypeInfo &getInfo() const { return getLayerTypeInfo(getLayerType()); }
     /// Buffer capacity, draft tokens included.
     int64_t getBufferRows() const { return getBuffer() + getDraft(); }
@@ -56,7 +62,8 @@ def SS_StateType : SS_Type<"State", "state"> {
     int64_t getBlockRows() const { return getActive() + getBufferRows(); }
     /// Bytes of one stored component: its row in the storage type and its f32 weight.
     int64_t getComponentBytes() const;
-    /// Upper bound of the bytes of all heads' components; of `H` if dense.
+    /// Upper bound of the bytes of all heads' components; of `H` if dense or
+    /// deferred.
     int64_t getRowBytes() const;
     /// Bytes of a full buffer of all heads: keys once per key head, `u` and
     /// log-decays once per head, all f32.

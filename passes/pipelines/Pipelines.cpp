@@ -16,20 +16,28 @@ using namespace mlir;
 
 namespace sinkstate {
 
-void buildGraphPipeline(OpPassManager &passes, bool init) {
+void buildGraphPipeline(OpPassManager &passes, bool init, bool report) {
   ss::SSExpandLayersOptions expansion;
   expansion.init = init;
+  expansion.report = report;
   passes.addPass(ss::createSSExpandLayers(expansion));
-  passes.addNestedPass<ss::ModelOp>(ss::createSSScheduleCompaction());
+  ss::SSScheduleCompactionOptions schedule;
+  schedule.report = report;
+  passes.addNestedPass<ss::ModelOp>(ss::createSSScheduleCompaction(schedule));
+  // Fusion reports every function of every layer: too much to be read.
   passes.addNestedPass<func::FuncOp>(ss::createSSFuseDecode());
   passes.addNestedPass<func::FuncOp>(ss::createSSFuseCompaction());
-  passes.addPass(ss::createSSSpecialize());
+  ss::SSSpecializeOptions sharing;
+  sharing.report = report;
+  passes.addPass(ss::createSSSpecialize(sharing));
 }
 
 void buildKernelPipeline(OpPassManager &passes,
                          const PipelineOptions &options) {
-  buildGraphPipeline(passes, options.init);
+  buildGraphPipeline(passes, options.init, options.report);
   ConvertSSToSSKPassOptions conversion;
+  conversion.device = options.device;
+  conversion.report = options.report;
   conversion.rowsInFlight = options.rowsInFlight;
   conversion.programsPerBlock = options.programsPerBlock;
   passes.addPass(createConvertSSToSSKPass(conversion));

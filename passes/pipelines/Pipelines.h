@@ -14,17 +14,27 @@ namespace sinkstate {
 /// What a target asks of the kernels made for it. The mathematics and the
 /// number of kernels are the same for all.
 struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
+  Option<std::string> device{
+      *this, "device",
+      llvm::cl::desc("whose measured choices are taken, which KernelTuning.cpp "
+                     "has: cpu or a GPU's architecture"),
+      llvm::cl::init("sm_90")};
   Option<int64_t> rowsInFlight{
       *this, "rows-in-flight",
-      llvm::cl::desc("rows of a state that a decode kernel loads together: 4 "
-                     "hide the latency of a GPU's memory, 1 or 2 fit the "
-                     "registers of a CPU"),
-      llvm::cl::init(4)};
+      llvm::cl::desc("rows of a state that a kernel loads together: 4 hide the "
+                     "latency of a GPU's memory, 1 or 2 fit the registers of a "
+                     "CPU (0: by device)"),
+      llvm::cl::init(0)};
   Option<int64_t> programsPerBlock{
       *this, "programs-per-block",
       llvm::cl::desc("programs (warps) of a block on a GPU; with one, a block "
-                     "does not wait for the state of the highest rank"),
-      llvm::cl::init(1)};
+                     "does not wait for the state of the highest rank (0: by "
+                     "device)"),
+      llvm::cl::init(0)};
+  Option<bool> report{
+      *this, "report",
+      llvm::cl::desc("tell what every pass did and chose, and why, as remarks"),
+      llvm::cl::init(false)};
   Option<bool> init{
       *this, "init",
       llvm::cl::desc("also make the kernels that start states from dense "
@@ -35,7 +45,8 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
 /// `ss-graph-pipeline`: from a model's graph to fused functions, equal layers
 /// sharing theirs. ss-expand-layers, ss-schedule-compaction, ss-fuse-decode,
 /// ss-fuse-compaction, ss-specialize.
-void buildGraphPipeline(mlir::OpPassManager &passes, bool init = false);
+void buildGraphPipeline(mlir::OpPassManager &passes, bool init = false,
+                        bool report = false);
 
 /// `ss-pipeline`: from a model's graph to kernels that both back ends take. The
 /// graph pipeline, convert-ss-to-ssk, canonicalize, cse, ssk-prepare.

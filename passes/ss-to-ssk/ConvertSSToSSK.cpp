@@ -3,6 +3,7 @@
 // Part of the SinkState project.
 //
 //===----------------------------------------------------------------------===//
+#include "KernelTuning.h"
 #include "Lowerings.h"
 #include "passes/ss-to-ssk/Passes.h"
 
@@ -11,6 +12,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace sinkstate {
 #define GEN_PASS_DEF_CONVERTSSTOSSKPASS
@@ -32,40 +34,24 @@ struct Role {
   SmallVector<KernelArguments::Argument> signature;
 };
 
-FailureOr<Role> getRole(func::FuncOp function, const LayerShape &shape,
-                        bool denseForm) {
+FailureOr<Role> getRole(func::FuncOp function, const LayerShape &shape) {
   StringRef role =
       function->getAttrOfType<StringAttr>("ss.role").getValue();
   MLIRContext *context = function.getContext();
+  const bool factored = shape.form == ss::Form::factored;
   if (role == "decode")
-    return Role{denseForm ? lowerDenseDecode : lowerDecode,
-                KernelArguments::decode(shape, denseForm, context)};
-  if (role == "compact" && !denseForm)
+    return Role{shape.isDense() ? lowerDenseDecode : lowerDecode,
+                KernelArguments::decode(shape, context)};
+  if (role == "compact" && factored)
     return Role{lowerCompact, KernelArguments::compact(shape, context)};
-  if (role == "densify" && !denseForm)
+  if (role == "densify" && factored)
     return Role{lowerDensify, KernelArguments::densify(shape, context)};
-  if (role == "init" && !denseForm)
+  if (role == "init" && factored)
     return Role{lowerInit, KernelArguments::init(shape, context)};
   return function.emitError()
-         << "role '" << role << "' of a " << (denseForm ? "dense" : "factored")
+         << "role '" << role << "' of a " << stringifyEnum(shape.form)
          << " layer has no kernel; expected decode"
-         << (denseForm ? "" : ", compact, densify or init");
-}
-
-/// Blocks of a kernel that a multiprocessor should hold, for kernels of one
-/// program a block. Measured on an H200 (docs/rationale.md): left alone, the GPU's
-/// compiler orders the loads of some decode kernels badly; compactions without
-/// the delta rule leave more registers to the decodes beside them.
-std::optional<int64_t> residentBlocks(StringRef role, const LayerShape &shape) {
-  if (role == "compact" && !shape.delta)
-    return 16;
-  if (role != "decode")
-    return std::nullopt;
-  if (shape.channelDecay)
-    return 24;
-  if (shape.delta)
-    return std::nullopt;
-  return 20;
+         << (factored ? ", compact, densify or init" : "");
 }
 
 /// The one fused region of the function.
@@ -99,10 +85,16 @@ struct ConvertSSToSSK final
   using Base::Base;
 
   void runOnOperation() override {
-    if (rowsInFlight < 1 || programsPerBlock < 1) {
+    if (rowsInFlight < 0 || programsPerBlock < 0) {
       getOperation().emitError("rows-in-flight and programs-per-block must be "
-                               "at least 1, found ")
-          << rowsInFlight << " and " << programsPerBlock;
+                               "at least 1, or 0 for what the device asks for, "
+                               "found ")
+          << int64_t(rowsInFlight) << " and " << int64_t(programsPerBlock);
+      return signalPassFailure();
+    }
+    if (!llvm::is_contained(getTunedDevices(), StringRef(device))) {
+      getOperation().emitError("no choices are known for device '")
+          << device << "'; expected " << llvm::join(getTunedDevices(), " or ");
       return signalPassFailure();
     }
     SmallVector<func::FuncOp> functions;
@@ -114,6 +106,39 @@ struct ConvertSSToSSK final
         return signalPassFailure();
   }
 
+  /// The device's choices, or those of the options.
+  KernelTuning tune(StringRef role, const LayerShape &shape) {
+    KernelTuning tuning = getKernelTuning(device, role, shape);
+    if (rowsInFlight == 0 && programsPerBlock == 0)
+      return tuning;
+    tuning.reason = "as the options ask for";
+    // Without the delta rule a row takes part in one product instead of two:
+    // half the registers, so twice the rows fit.
+    if (rowsInFlight > 0)
+      tuning.rowsInFlight = rowsInFlight > 1 && !shape.delta ? 2 * rowsInFlight
+                                                             : rowsInFlight;
+    if (programsPerBlock > 0)
+      tuning.programsPerBlock = programsPerBlock;
+    if (tuning.programsPerBlock > 1) // measured for one
+      tuning.residentBlocks = std::nullopt;
+    return tuning;
+  }
+
+  void explain(ssk::KernelOp kernel, StringRef role, const LayerShape &shape,
+               const KernelTuning &tuning) {
+    InFlightDiagnostic remark = kernel.emitRemark("@");
+    remark << kernel.getName() << ": " << tuning.rowsInFlight
+           << " rows in flight";
+    if (device != "cpu") {
+      remark << ", " << tuning.programsPerBlock << " warps a block";
+      if (tuning.residentBlocks)
+        remark << ", " << *tuning.residentBlocks << " resident blocks";
+    }
+    remark << " (" << device << ": " << tuning.reason << ")";
+    if (role == "compact")
+      remark << "; a kernel of its own beside decode; " << explainBuffer(shape);
+  }
+
   LogicalResult convert(func::FuncOp function) {
     auto type = function.getNumArguments() == 0
                     ? ss::StateType()
@@ -122,7 +147,7 @@ struct ConvertSSToSSK final
       return function.emitError("has a role but its first argument is not a "
                                 "state");
     LayerShape shape = LayerShape::of(type);
-    FailureOr<Role> role = getRole(function, shape, type.isDense());
+    FailureOr<Role> role = getRole(function, shape);
     if (failed(role))
       return failure();
     FailureOr<ss::FusedOp> fused = getFused(function);
@@ -137,12 +162,15 @@ struct ConvertSSToSSK final
       names.push_back(argument.name);
     }
     StringAttr roleName = function->getAttrOfType<StringAttr>("ss.role");
+    const KernelTuning tuning = tune(roleName.getValue(), shape);
     auto kernel =
         ssk::KernelOp::create(builder, function.getLoc(), function.getName(),
                               types, names, roleName.getValue(),
-                              programsPerBlock);
-    if (!type.isDense() && programsPerBlock == 1)
-      kernel.setMinBlocks(residentBlocks(roleName, shape));
+                              tuning.programsPerBlock);
+    if (tuning.residentBlocks)
+      kernel.setMinBlocks(tuning.residentBlocks);
+    if (report)
+      explain(kernel, roleName.getValue(), shape, tuning);
     if (roleName.getValue() == "densify" && !shape.isNarrow())
       allowOverlap(kernel); // a dense state is folded in place
     promiseAlignment(kernel, shape);
@@ -152,10 +180,7 @@ struct ConvertSSToSSK final
       builder.setInsertionPoint(body->getTerminator());
     KernelArguments arguments(role->signature, body->getArguments());
     KernelBuilder k(builder, kernel, fused->getLoc());
-    // Without the delta rule a row takes part in one product instead of two: half
-    // the registers, so twice the rows fit.
-    KernelChoices choices{rowsInFlight > 1 && !shape.delta ? 2 * rowsInFlight
-                                                           : rowsInFlight};
+    KernelChoices choices{tuning.rowsInFlight};
     if (failed(role->lower(*fused, shape, arguments, choices, k)))
       return failure();
     if (!body->mightHaveTerminator())

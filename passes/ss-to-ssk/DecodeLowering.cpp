@@ -61,6 +61,8 @@ LogicalResult DecodeLowering::run() {
   for (Operation &op : body.without_terminator()) {
     if (token.lower(&op))
       continue;
+    if (auto fold = dyn_cast<ss::FoldOp>(op))
+      views[fold.getResult()] = views.lookup(fold.getState());
     if (auto decay = dyn_cast<ss::DecayOp>(op)) {
       if (failed(lowerDecay(decay)))
         return failure();
@@ -121,7 +123,15 @@ LogicalResult DecodeLowering::collectProducts() {
   Values vectors;
   for (Value x : wanted)
     vectors.push_back(token.vector(x));
-  Values sums = RowPass(t, choices.rowsInFlight).run(vectors, names, logDecay);
+  Values sums;
+  if (t.shape.isDeferred())
+    sums = k.choose(
+        t.isFull, [&] { return foldAndMultiply(t, choices, vectors, logDecay); },
+        [&] {
+          return RowPass(t, choices.rowsInFlight).run(vectors, names, logDecay);
+        });
+  else
+    sums = RowPass(t, choices.rowsInFlight).run(vectors, names, logDecay);
   for (auto [x, sum] : llvm::zip_equal(wanted, sums))
     products[x] = sum;
   return success();
@@ -264,7 +274,10 @@ LogicalResult lowerDecode(ss::FusedOp fused, const LayerShape &shape,
                           const KernelChoices &choices, KernelBuilder &k) {
   return forEachRow(fused, shape, arguments, /*denseForm=*/false, k,
                     [&](StateTables &tables, TokenLowering &token) {
-                      tables.readExtent();
+                      if (shape.isDeferred())
+                        tables.readPairs();
+                      else
+                        tables.readExtent();
                       return DecodeLowering(fused, tables, token, choices)
                           .run();
                     });

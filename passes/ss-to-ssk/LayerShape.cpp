@@ -22,6 +22,7 @@ LayerShape LayerShape::of(ss::StateType type) {
   shape.channelDecay = info.channelDecay;
   shape.delta = info.theta != 0;
   shape.hasBeta = info.hasBeta;
+  shape.form = type.getForm();
   shape.storage = type.getStorage();
   return shape;
 }

@@ -19,10 +19,13 @@ struct LayerShape {
   bool channelDecay; ///< one decay per key channel instead of per head
   bool delta;        ///< theta = 1: the delta rule's correction
   bool hasBeta;
+  ss::Form form;
   ss::Storage storage; ///< element type of stored rows and of dense states
 
   static LayerShape of(ss::StateType type);
 
+  bool isDense() const { return form == ss::Form::dense; }
+  bool isDeferred() const { return form == ss::Form::deferred; }
   /// Elements of one component row [v | u].
   int64_t rowLength() const { return dk + dv; }
   /// Whether stored rows have fewer bits than what is computed with.

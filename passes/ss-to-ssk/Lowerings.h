@@ -22,6 +22,13 @@ mlir::LogicalResult lowerDecode(ss::FusedOp fused, const LayerShape &shape,
                                 const KernelArguments &arguments,
                                 const KernelChoices &choices,
                                 KernelBuilder &k);
+/// The step of a deferred state whose buffer is full: one pass over its matrix
+/// writes the pairs into it and computes H x for the vectors x [dk], at the
+/// token's log-decay. Returns a tile [dv] each.
+KernelBuilder::Values foldAndMultiply(StateTables &tables,
+                                      const KernelChoices &choices,
+                                      mlir::ValueRange vectors,
+                                      mlir::Value logDecay);
 mlir::LogicalResult lowerDenseDecode(ss::FusedOp fused,
                                      const LayerShape &shape,
                                      const KernelArguments &arguments,

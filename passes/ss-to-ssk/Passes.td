@@ -19,11 +19,16 @@ def ConvertSSToSSKPass : Pass<"convert-ss-to-ssk", "::mlir::ModuleOp"> {
     exponent is at most 0.
   }];
   let options = [
-    Option<"rowsInFlight", "rows-in-flight", "int64_t", /*default=*/"4",
-           "rows of a state that a decode kernel of the delta rule loads together; "
-           "where more than one, kernels without it load twice as many">,
-    Option<"programsPerBlock", "programs-per-block", "int64_t", /*default=*/"4",
-           "programs (warps) of a block on a GPU">
+    Option<"device", "device", "std::string", /*default=*/"\"sm_90\"",
+           "whose row of KernelTuning.cpp says what the graph does not: cpu or a "
+           "GPU's architecture">,
+    Option<"rowsInFlight", "rows-in-flight", "int64_t", /*default=*/"0",
+           "rows of a state that a kernel of the delta rule loads together; where "
+           "more than one, kernels without it load twice as many (0: by device)">,
+    Option<"programsPerBlock", "programs-per-block", "int64_t", /*default=*/"0",
+           "programs (warps) of a block on a GPU (0: by device)">,
+    Option<"report", "report", "bool", "false",
+           "Tell what was chosen for every kernel, and why, as remarks">
   ];
   let statistics = [
     Statistic<"kernels", "kernels", "kernels made">,

@@ -29,9 +29,11 @@ Values RowPass::run(ValueRange inVectors, ArrayRef<StringRef> inNames,
   }
 
   Values zeros(vectors.size(), k.splat(t.valueTile(), k.real(0)));
-  Values sums = k.choose(
-      t.isDense, [&] { return denseRows(zeros); },
-      [&] { return components(zeros); });
+  Values sums = t.shape.isDeferred()
+                    ? denseRows(zeros)
+                    : k.choose(
+                          t.isDense, [&] { return denseRows(zeros); },
+                          [&] { return components(zeros); });
   return bufferedPairs(sums);
 }
 
@@ -88,7 +90,7 @@ Values RowPass::components(Values sums) {
 Values RowPass::denseRows(Values sums) {
   const LayerShape &s = t.shape;
   k.note("dense state: row c is column c of H");
-  Value rows = t.arguments["rows"];
+  Value rows = t.denseRows();
   // The coefficients of the rows are the vectors' elements, which are spread
   // over the lanes; scratch turns them into values that every lane has.
   Values scratch;

@@ -36,12 +36,17 @@ KernelArguments::tables(const LayerShape &shape, MLIRContext *context) {
 }
 
 SmallVector<KernelArguments::Argument>
-KernelArguments::decode(const LayerShape &shape, bool denseForm,
-                        MLIRContext *context) {
+KernelArguments::decode(const LayerShape &shape, MLIRContext *context) {
   ArgumentTypes t(shape, context);
   SmallVector<Argument> signature;
-  if (denseForm)
+  if (shape.isDense())
     signature.push_back({"dense", t.stored});
+  else if (shape.isDeferred())
+    signature = {{"dense", t.stored},
+                 {"count", t.ints},
+                 {"buffer_k", t.floats},
+                 {"buffer_u", t.floats},
+                 {"buffer_g", t.floats}};
   else
     signature = tables(shape, context);
   signature.push_back({"slots", t.ints});
@@ -58,7 +63,7 @@ KernelArguments::decode(const LayerShape &shape, bool denseForm,
   signature.push_back({"a_log", t.floats});
   signature.push_back({"dt_bias", t.floats});
   addInput("y", "y_stride");
-  if (!denseForm)
+  if (shape.form == ss::Form::factored)
     signature.append({{"order", t.ints}, {"ordered", t.i32}});
   return signature;
 }
@@ -141,6 +146,20 @@ void StateTables::readExtent(Value ahead) {
   count = k.name("pairs", k.toIndex(ahead ? k.add(pairs, ahead) : pairs));
 }
 
+void StateTables::readPairs() {
+  // 0 to K: pairs in the first half; K + 1 to 2 K: K more than in the second.
+  Value counted =
+      k.name("counted", k.toIndex(k.read(arguments["count"], slot)));
+  Value capacity = k.index(shape.capacity), zero = k.index(0);
+  Value second = k.less(capacity, counted);
+  fullHalf = k.name("key_half", k.select(second, capacity, zero));
+  Value pairs = k.name("pairs", k.sub(counted, fullHalf));
+  isFull = k.name("is_full", k.atLeast(pairs, capacity));
+  count = k.name("pairs_left", k.select(isFull, zero, pairs));
+  half = k.name("half",
+                k.select(isFull, k.sub(capacity, fullHalf), fullHalf));
+}
+
 Value StateTables::row(Value i, int64_t column) {
   Value start =
       k.name("row_at", k.mul(k.name("row", k.add(base, i)),
@@ -149,16 +168,25 @@ Value StateTables::row(Value i, int64_t column) {
 }
 
 Value StateTables::denseRow(Value c) {
+  if (shape.isDeferred())
+    return k.add(k.mul(state, k.index(shape.dk * shape.dv)),
+                 k.mul(c, k.index(shape.dv)));
   return k.add(k.mul(base, k.index(shape.rowLength())),
                k.mul(c, k.index(shape.dv)));
 }
 
-Value StateTables::bufferK(Value j) {
+Value StateTables::keyAt(Value pair) {
   Value keyState = k.add(k.mul(slot, k.index(shape.keyHeads)), keyHead);
-  return k.name("key_at",
-                k.mul(k.add(k.mul(keyState, k.index(shape.capacity)), j),
-                      k.index(shape.dk)));
+  const int64_t rows = shape.isDeferred() ? 2 * shape.capacity : shape.capacity;
+  return k.name("key_at", k.mul(k.add(k.mul(keyState, k.index(rows)), pair),
+                                k.index(shape.dk)));
 }
+
+Value StateTables::bufferK(Value j) {
+  return keyAt(shape.isDeferred() ? k.add(half, j) : j);
+}
+
+Value StateTables::fullBufferK(Value j) { return keyAt(k.add(fullHalf, j)); }
 
 Value StateTables::bufferU(Value j) {
   return k.mul(

@@ -29,7 +29,6 @@ public:
   static llvm::SmallVector<Argument> tables(const LayerShape &shape,
                                             mlir::MLIRContext *context);
   static llvm::SmallVector<Argument> decode(const LayerShape &shape,
-                                            bool denseForm,
                                             mlir::MLIRContext *context);
   static llvm::SmallVector<Argument> compact(const LayerShape &shape,
                                              mlir::MLIRContext *context);
@@ -60,12 +59,21 @@ public:
   /// Reads base, rank and count, which decode of a padded row must not touch.
   /// `ahead`: pairs in the buffer that `count` does not tell of yet, or null.
   void readExtent(mlir::Value ahead = {});
+  /// The same for a deferred state, which has neither base nor rank. A full
+  /// buffer is folded first: `count` is what is left, `isFull` says so. The keys
+  /// have two halves in turn, as other heads may still read the full one.
+  void readPairs();
 
   /// Offset of element `column` of component i's row [v | u].
   mlir::Value row(mlir::Value i, int64_t column);
-  /// Offset of row c (column c of H) of a dense state.
+  /// The array of dense states, and the offset of row c (column c of H) there.
+  mlir::Value denseRows() const {
+    return arguments[shape.isDeferred() ? "dense" : "rows"];
+  }
   mlir::Value denseRow(mlir::Value c);
   mlir::Value bufferK(mlir::Value j);
+  /// bufferK of a full buffer's pair, of a deferred state.
+  mlir::Value fullBufferK(mlir::Value j);
   mlir::Value bufferU(mlir::Value j);
   mlir::Value bufferG(mlir::Value j);
 
@@ -77,6 +85,7 @@ public:
 
 private:
   void locateKeyHead();
+  mlir::Value keyAt(mlir::Value pair);
 
 public:
   KernelBuilder &k;
@@ -87,6 +96,8 @@ public:
   mlir::Value rank;     ///< components as index; meaningless when dense
   mlir::Value isDense;  ///< i1
   mlir::Value count;    ///< buffered pairs, index
+  // Of deferred states: i1, and the halves of the buffer of keys, index.
+  mlir::Value isFull, fullHalf, half;
 };
 
 /// The body of a kernel over a list of states: `body` gets the program's number

@@ -89,6 +89,8 @@ func::FuncOp LayerExpander::decode() {
         builder, loc, beta, scale(layer.getBetaScale().convertToDouble()));
   else
     weight = TimeStepOp::create(builder, loc, gate, dtBias);
+  if (state.isDeferred())
+    old = FoldOp::create(builder, loc, old);
   Value decayed = DecayOp::create(builder, loc, old, decay);
   Value appended = AppendOp::create(builder, loc, decayed, k, v, weight);
   Value y = ReadoutOp::create(builder, loc, values, appended, q);

@@ -15,7 +15,8 @@ def SSExpandLayers : Pass<"ss-expand-layers", "::mlir::ModuleOp"> {
   let description = [{
     Makes the functions `@<layer>_decode`, `@<layer>_compact` and
     `@<layer>_densify` of every layer of the model, behind the `ss.model`, with
-    the attributes `ss.layer` and `ss.role`. A dense layer has `_decode` alone.
+    the attributes `ss.layer` and `ss.role`. A dense or deferred layer has
+    `_decode` alone; that of a deferred one begins with `ss.fold`.
     With `init` also `@<layer>_init`, which starts a state from a dense matrix.
 
     Assumes: at most one `ss.model` in the module, and no symbol of those names.
@@ -114,8 +115,8 @@ def SSSpecialize : Pass<"ss-specialize", "::mlir::ModuleOp"> {
     The function is named by its signature:
     `gdn_decode_h2_kh2_128x128_a8_b8_f32_<8 hex digits>`: layer type, role,
     heads, key heads, dv x dk, active, buffer (and `_d<draft>`), storage, and a
-    hash over the whole signature; a dense layer has `dense` in place of active
-    and buffer. It loses `ss.layer`; every `ss.layer` gets `kernels`.
+    hash over the whole signature; a dense layer has `dense`, a deferred one
+    `deferred_b8`, in place of active and buffer. It loses `ss.layer`; every `ss.layer` gets `kernels`.
 
     Assumes: `ss-expand-layers`; fusion is optional, but must come before.
     Guarantees: every layer's `kernels` names a function per role; names depend

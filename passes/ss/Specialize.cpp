@@ -47,7 +47,9 @@ static std::string getNameStem(LayerOp layer, StringRef role) {
   std::string stem = llvm::formatv(
       "{0}_{1}_h{2}_kh{3}_{4}x{5}", stringifyEnum(layer.getType()), role,
       layer.getHeads(), layer.getKeyHeads(), layer.getDv(), layer.getDk());
-  if (!layer.isFactored())
+  if (layer.getForm() == Form::deferred)
+    stem += llvm::formatv("_deferred_b{0}", layer.getBuffer());
+  else if (!layer.isFactored())
     stem += "_dense";
   else
     stem += llvm::formatv("_a{0}_b{1}", layer.getActive(), layer.getBuffer());

@@ -7,7 +7,7 @@ packages=(
   cmake ninja-build ccache
   clang-22 lld-22
   llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools libomp-22-dev
-  libgtest-dev nlohmann-json3-dev libeigen3-dev libzstd-dev zlib1g-dev
+  libgtest-dev libbenchmark-dev nlohmann-json3-dev libeigen3-dev libzstd-dev zlib1g-dev
 )
 
 # Prints the packages of the list that are not installed.

@@ -42,7 +42,8 @@ public:
     const std::string reason = "the reference kernels store f32 rows";
     return {{"NarrowRows", reason},
             {"NarrowFallback", reason},
-            {"NarrowDenseForm", reason}};
+            {"NarrowDenseForm", reason},
+            {"DeferredForm", "there are no reference kernels of this form"}};
   }
 
 private:

@@ -43,6 +43,12 @@ LayerSpec denseForm(LayerSpec layer) {
   return layer;
 }
 
+LayerSpec deferredForm(LayerSpec layer, int32_t buffer = 8) {
+  layer.denseForm = layer.deferred = true;
+  layer.buffer = buffer;
+  return layer;
+}
+
 LayerSpec negativeEigenvalues(LayerSpec layer) {
   layer.betaScale = 2;
   layer.norm = NormKind::Max;
@@ -91,6 +97,9 @@ void addNarrow(std::vector<Graph> &graphs) {
                                 mamba2Layer(2, 1, 33, 24)}));
     graphs.push_back(makeGraph("dense" + suffix, {denseForm(gdn), denseForm(mamba2),
                                                   denseForm(oddKda)}));
+    graphs.push_back(makeGraph("deferred" + suffix,
+                               {deferredForm(gdn), deferredForm(mamba2),
+                                deferredForm(oddKda)}));
     for (size_t i = before; i < graphs.size(); ++i)
       if (graphs[i].name.ends_with(suffix))
         for (LayerSpec &layer : graphs[i].layers) {
@@ -151,10 +160,18 @@ std::vector<Graph> makeGraphs() {
                  withPolicy(mamba2Layer(2, 2, 32, 32), "fixed", 8)}),
       makeGraph("dense", {denseForm(mamba2), denseForm(gdn), denseForm(kda),
                           denseForm(bounded(kdaLayer(2, 1, 60, 100)))}),
+      // Keys of several heads, odd sizes, buffers of 1 to 16; beside factored.
+      makeGraph("deferred",
+                {deferredForm(mamba2), deferredForm(gdn), deferredForm(kda, 16),
+                 deferredForm(bounded(kdaLayer(2, 1, 60, 100)), 5),
+                 deferredForm(mamba2Layer(3, 1, 33, 24), 1),
+                 deferredForm(gdnLayer(4, 2, 40, 24), 3),
+                 gdnLayer(2, 1, 24, 40)}),
   };
   // Every graph that compacts, by the other decomposition too.
   for (size_t i = 0, count = graphs.size(); i < count; ++i)
-    if (graphs[i].name != "dense" && graphs[i].name != "worked_example")
+    if (graphs[i].name != "dense" && graphs[i].name != "deferred" &&
+        graphs[i].name != "worked_example")
       graphs.push_back(withCore(graphs[i], "qr"));
   addNarrow(graphs);
   return graphs;
@@ -215,7 +232,9 @@ std::string layerText(const LayerSpec &layer) {
                      size("buffer", layer.buffer) + " core " + layer.core +
                      " storage " + layer.storage +
                      " form " +
-                     (layer.denseForm ? "dense" : "factored");
+                     (layer.deferred    ? "deferred"
+                      : layer.denseForm ? "dense"
+                                        : "factored");
   std::string attributes;
   if (layer.betaScale != 1)
     attributes = "beta_scale = " + number(layer.betaScale) + " : f64";

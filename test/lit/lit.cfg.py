@@ -34,6 +34,6 @@ if os.path.exists("/dev/nvidia0"):
     config.available_features.add("gpu")
 for tool in ("ss-opt", "ss-translate", "ss-import", "ss-compile", "ss-run",
              "ss-run-packages", "ss-kernels", "ss-cache", "ss-bench",
-             "ss-lsp-server", "ss-reduce", "tiny-hybrid"):
+             "ss-bench-packages", "ss-lsp-server", "ss-reduce", "tiny-hybrid"):
     if os.path.exists(os.path.join(config.ss_tools_dir, tool)):
         config.available_features.add(tool)

@@ -13,12 +13,15 @@ using sinkstate::Result;
 using sinkstate::Status;
 
 const char *const ss_bench::kUsage =
-    "expected: ss-bench --package FOLDER [--dense-package FOLDER] [--batch "
-    "N,N,...] [--profile nemo4b|qwen9b|uniform:R|trace:FILE] [--data "
-    "synthetic,random] [--stagger on,off] [--steps N] [--order "
-    "drawn|descending|ascending] [--baselines FILE] [--json FILE] [--svg FILE] "
-    "[--start on|off] [--compaction-streams N] [--copy-mib N] [--device N], or ss-bench start --package "
-    "FOLDER [--device N]";
+    "expected: ss-bench --package FOLDER [--dense-package FOLDER] "
+    "[--deferred-package FOLDER], or ss-bench --preset NAME|--model "
+    "FOLDER|--graph FILE [--storage f32|f16|bf16] [--policy KIND:VALUE] "
+    "[--active N] [--buffer N] [--core svd|qr] [--dense on|off] [--explain on|off]; and [--device "
+    "cpu|cuda|cuda:N] [--threads N] [--clock wall|processor] [--batch N,N,...] [--profile "
+    "nemo4b|qwen9b|uniform:R|trace:FILE] [--data synthetic,random] [--stagger "
+    "on,off] [--steps N] [--order drawn|descending|ascending] [--baselines "
+    "FILE] [--json FILE] [--svg FILE] [--start on|off] [--compaction-streams N] [--copy-mib N]; or "
+    "ss-bench start with what is to be started and the device";
 
 namespace {
 
@@ -88,13 +91,57 @@ Taker list(std::vector<T> &to, Parse parse) {
   };
 }
 
+/// "cpu", "cuda", "cuda:1"
+Taker device(BenchOptions &options) {
+  return [&options](const std::string &value) -> Status {
+    if (value == "cpu" || value == "cuda") {
+      options.device = value == "cpu" ? DeviceKind::Cpu : DeviceKind::Cuda;
+      return std::nullopt;
+    }
+    const std::string prefix = "cuda:";
+    auto ordinal = value.starts_with(prefix)
+                       ? parseNumber(value.substr(prefix.size()), 0)
+                       : std::nullopt;
+    if (!ordinal)
+      return kNotUnderstood;
+    options.device = DeviceKind::Cuda;
+    options.ordinal = *ordinal;
+    return std::nullopt;
+  };
+}
+
+Taker onOff(bool &to) {
+  return [&to](const std::string &value) -> Status {
+    auto on = parseSwitch(value);
+    to = on.value_or(to);
+    return on ? Status() : Status(kNotUnderstood);
+  };
+}
+
 std::map<std::string, Taker> takersOf(BenchOptions &options) {
   std::map<std::string, Taker> takers = {
       {"--package", text(options.package)},
-      {"--device", number(options.device, 0)}};
+      {"--preset", text(options.preset)},
+      {"--model", text(options.model)},
+      {"--graph", text(options.graph)},
+      {"--storage", text(options.storage)},
+      {"--policy", text(options.policy)},
+      {"--core", text(options.core)},
+      {"--active", number(options.active, 1)},
+      {"--buffer", number(options.buffer, 1)},
+      {"--device", device(options)},
+      {"--threads", number(options.threads, 0)}};
   if (options.startOnly)
     return takers;
+  takers["--clock"] = [&](const std::string &value) -> Status {
+    options.processorTime = value == "processor";
+    return options.processorTime || value == "wall" ? Status()
+                                                    : Status(kNotUnderstood);
+  };
+  takers["--explain"] = onOff(options.explain);
+  takers["--dense"] = onOff(options.dense);
   takers["--dense-package"] = text(options.densePackage);
+  takers["--deferred-package"] = text(options.deferredPackage);
   takers["--profile"] = text(options.profile);
   takers["--json"] = text(options.json);
   takers["--svg"] = text(options.svg);
@@ -107,11 +154,7 @@ std::map<std::string, Taker> takersOf(BenchOptions &options) {
   });
   takers["--stagger"] = list(options.staggered, parseSwitch);
   takers["--data"] = list(options.data, parseDataKind);
-  takers["--start"] = [&](const std::string &value) -> Status {
-    auto on = parseSwitch(value);
-    options.start = on.value_or(false);
-    return on ? Status() : Status(kNotUnderstood);
-  };
+  takers["--start"] = onOff(options.start);
   takers["--order"] = [&](const std::string &value) -> Status {
     Result<RankOrder> order = parseRankOrder(value);
     if (!order)
@@ -122,7 +165,56 @@ std::map<std::string, Taker> takersOf(BenchOptions &options) {
   return takers;
 }
 
+/// What options say together.
+Status check(const BenchOptions &options) {
+  int sources = 0;
+  for (const std::string *source :
+       {&options.package, &options.preset, &options.model, &options.graph})
+    sources += !source->empty();
+  if (sources != 1)
+    return Error{"found " + std::to_string(sources) +
+                 " of --package, --preset, --model and --graph, expected one; " +
+                 kUsage};
+  if (options.processorTime &&
+      (options.device != DeviceKind::Cpu || options.threads != 1))
+    return Error{"--clock processor was given, expected it with --device cpu "
+                 "--threads 1: threads that wait count too"};
+  const bool compiled = options.package.empty();
+  const bool imported = compiled && options.graph.empty();
+  auto needs = [](bool given, bool allowed, const char *name,
+                  const char *because) -> Status {
+    if (!given || allowed)
+      return std::nullopt;
+    return Error{std::string(name) + " was given, but " + because +
+                 ", expected it left out"};
+  };
+  const char *const fromGraph = "a package or a graph brings its own";
+  const char *const fromPackage = "a package brings its own";
+  const char *const compiledHere = "dense forms are compiled here";
+  for (const Status &wrong :
+       {needs(!options.storage.empty(), compiled, "--storage", fromPackage),
+        needs(!options.policy.empty(), imported, "--policy", fromGraph),
+        needs(!options.core.empty(), imported, "--core", fromGraph),
+        needs(options.active > 0, imported, "--active", fromGraph),
+        needs(options.buffer > 0, imported, "--buffer", fromGraph),
+        needs(options.explain, compiled, "--explain", fromPackage),
+        needs(!options.densePackage.empty(), !compiled, "--dense-package",
+              compiledHere),
+        needs(!options.deferredPackage.empty(), !compiled,
+              "--deferred-package", compiledHere)})
+    if (wrong)
+      return wrong;
+  return std::nullopt;
+}
+
 } // namespace
+
+const std::string &BenchOptions::source() const {
+  for (const std::string *source : {&package, &preset, &model})
+    if (!source->empty())
+      return *source;
+  return graph;
+}
 
 Result<BenchOptions>
 ss_bench::parseOptions(const std::vector<std::string> &arguments) {
@@ -146,7 +238,7 @@ ss_bench::parseOptions(const std::vector<std::string> &arguments) {
     if (Status wrong = taker->second(arguments[i + 1]))
       return Error{wrong->message.empty() ? found + kUsage : wrong->message};
   }
-  if (options.package.empty())
-    return Error{kUsage};
+  if (Status wrong = check(options))
+    return *wrong;
   return options;
 }

@@ -10,10 +10,23 @@
 
 namespace ss_bench {
 
+enum class DeviceKind { Cpu, Cuda };
+
 struct BenchOptions {
   bool startOnly = false; ///< "start": nothing but the start-up times
-  std::string package;      ///< a folder
-  std::string densePackage; ///< of the same graph with dense states; or empty
+  // What is measured: one of these.
+  std::string package; ///< a folder
+  std::string preset;  ///< a published model
+  std::string model;   ///< a config.json, or the folder that has one
+  std::string graph;   ///< a file as ss-import writes it
+  // Of a package: its dense forms, or empty.
+  std::string densePackage, deferredPackage;
+  // Of what is compiled here. Empty or 0: what ss-import does.
+  std::string storage, policy, core;
+  int32_t active = 0, buffer = 0;
+  bool dense = true; ///< also the dense forms
+  bool explain = false; ///< say what the compiler chose, and why
+
   std::vector<int32_t> batches = {1, 8, 32, 128, 512};
   std::string profile = "nemo4b";
   RankOrder order = RankOrder::Drawn;
@@ -23,9 +36,17 @@ struct BenchOptions {
   /// Of the engine, as in ss_engine_options: 0: its default; -1: none.
   int32_t compactionStreams = 0;
   int32_t copyMib = 1280; ///< of the copy that measures the bandwidth
-  int32_t device = 0;
+  DeviceKind device = DeviceKind::Cuda;
+  int32_t ordinal = 0; ///< of the GPU
+  int32_t threads = 0; ///< on the CPU; 0: one per processor
+  /// Count the processor's time instead: of one thread, on a machine that does
+  /// other work too.
+  bool processorTime = false;
   std::string json, svg, baselines; ///< files; or empty
   bool start = false; ///< also the start-up times
+
+  /// The package, preset, model or graph.
+  const std::string &source() const;
 };
 
 extern const char *const kUsage;

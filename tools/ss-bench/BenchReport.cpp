@@ -21,6 +21,12 @@ __attribute__((format(printf, 2, 3))) void append(std::string &text,
   text += line;
 }
 
+std::string formatSeconds(double seconds) {
+  std::string text;
+  append(text, "%.3f", seconds);
+  return text;
+}
+
 /// "mamba_ssm f32 3.12x, ..." or "-".
 std::string ratiosOf(const BenchResult &result, const BatchResult &batch,
                      const Measured &m, const Baselines &baselines) {
@@ -29,8 +35,10 @@ std::string ratiosOf(const BenchResult &result, const BatchResult &batch,
     append(text, "%s%s %.2fx", text.empty() ? "" : ", ", name.c_str(),
            time / m.step);
   };
-  if (batch.dense)
-    add("own dense", batch.dense->step);
+  if (m.denseStep > 0)
+    add("own dense", m.denseStep);
+  if (m.deferredStep > 0)
+    add("own deferred", m.deferredStep);
   for (const Baseline *baseline : baselines.of(result.shape, batch.batch))
     add(baseline->kernel + " " + baseline->state, baseline->microseconds);
   return text.empty() ? "-" : text;
@@ -55,10 +63,10 @@ void appendTimes(std::string &text, const char *name,
 
 void appendSizes(std::string &text, const char *name, const Measured &m) {
   append(text,
-         "| %d | %s | %s | %.1f | %.1f | %.2f | %.3f | %.3f | %.3f | %.1e | "
-         "%.1e | %.3f | %s |\n",
+         "| %d | %s | %s | %.1f | %.1f | %.1f %% | %.2f | %.3f | %.3f | %.3f | "
+         "%.1e | %.1e | %.3f | %s |\n",
          m.batch, name, m.staggered ? "on" : "off", m.meanRank,
-         m.meanRankAfter, m.compactionsPerState, m.stateBytes / m.denseBytes,
+         m.meanRankAfter, 100 * m.heldDense, m.compactionsPerState, m.stateBytes / m.denseBytes,
          m.allocatedBytes / m.denseBytes, m.decodeFlops / m.decodeBytes,
          m.outputError, m.stateError, m.compactionError,
          isCorrect(m) ? "yes" : "**no**");
@@ -75,6 +83,9 @@ ordered_json asJson(const Measured &m) {
           {"whole_step_p50_us", m.stepMedian},
           {"whole_step_p99_us", m.stepP99},
           {"timed_steps", m.timedSteps},
+          {"own_dense_us", m.denseStep},
+          {"own_deferred_us", m.deferredStep},
+          {"held_dense", m.heldDense},
           {"rank_before", m.meanRank},
           {"rank_after", m.meanRankAfter},
           {"kept_rows", m.keptRows},
@@ -110,10 +121,12 @@ std::string ss_bench::formatHead(const BenchResult &result,
   std::string text;
   const ShapeName &shape = result.shape;
   append(text,
-         "`%s`, %d layers (%s, %d heads, %d of keys, %d x %d), ranks `%s`, on "
-         "%s; copies move %.0f GB/s (read and written)\n",
-         result.package.c_str(), result.layers, shape.type.c_str(), shape.heads,
-         shape.keyHeads, shape.dv, shape.dk, result.profile.c_str(),
+         "`%s`, %d layers (the first: %s, %d heads, %d of keys, %d x %d, %s, "
+         "active %d, buffer %d), ranks `%s`, on %s; copies move %.0f GB/s (read "
+         "and written)\n",
+         result.model.c_str(), result.layers, shape.type.c_str(), shape.heads,
+         shape.keyHeads, shape.dv, shape.dk, result.storage.c_str(),
+         result.active, result.buffer, result.profile.c_str(),
          result.device.c_str(), result.copyBandwidth / 1e9);
   if (!baselines.machine.empty())
     append(text, "\nBaselines: %s; copies move %.0f GB/s there\n",
@@ -145,20 +158,24 @@ std::string ss_bench::formatTimes(const BenchResult &result,
                 ratiosOf(result, batch, m, baselines));
   if (batch.dense)
     appendTimes(text, "own dense", result, *batch.dense, "-");
+  if (batch.deferred)
+    appendTimes(text, "own deferred", result, *batch.deferred, "-");
   return text;
 }
 
 std::string ss_bench::formatSizes(const BenchResult &result) {
   std::string text =
-      "\n| batch | data | staggered | mean rank | after a period | compactions "
-      "per state | states / dense f32 | allocated / dense f32 | flops a byte | "
+      "\n| batch | data | staggered | mean rank | after a period | held "
+      "dense | compactions per state | states / dense f32 | allocated / dense f32 | flops a byte | "
       "output error | state error | compaction error / allowed | correct |\n"
-      "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+      "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
   for (const BatchResult &batch : result.batches) {
     for (const Measured &m : batch.ours)
       appendSizes(text, m.data.c_str(), m);
     if (batch.dense)
       appendSizes(text, "own dense", *batch.dense);
+    if (batch.deferred)
+      appendSizes(text, "own deferred", *batch.deferred);
   }
   return text;
 }
@@ -167,18 +184,22 @@ std::string ss_bench::formatStart(const BenchResult &result) {
   std::string text;
   if (const auto &start = result.start)
     append(text,
-           "\n| package | layers | kernels compiled | cold s | cached s |\n"
-           "|---|---|---|---|---|\n| %s | %d | %d | %.3f | %.3f |\n",
-           result.package.c_str(), start->layers, start->kernels, start->cold,
-           start->cached);
+           "\n| model | layers | graph to package s | GPU kernels compiled | "
+           "cold s | cached s |\n|---|---|---|---|---|---|\n"
+           "| %s | %d | %s | %d | %.3f | %.3f |\n",
+           result.model.c_str(), start->layers,
+           start->compile > 0 ? formatSeconds(start->compile).c_str() : "-",
+           start->kernels, start->cold, start->cached);
   return text;
 }
 
 std::string ss_bench::formatJson(const BenchResult &result,
                                  const Baselines &baselines) {
   ordered_json root;
-  root["package"] = result.package;
-  root["dense_package"] = result.densePackage;
+  root["model"] = result.model;
+  root["storage"] = result.storage;
+  root["active"] = result.active;
+  root["buffer"] = result.buffer;
   root["profile"] = result.profile;
   root["device"] = result.device;
   root["layers"] = result.layers;
@@ -190,16 +211,20 @@ std::string ss_bench::formatJson(const BenchResult &result,
                    {"dk", shape.dk}};
   root["copy_bytes_per_second"] = result.copyBandwidth;
   if (result.start)
-    root["start_seconds"] = {{"cold", result.start->cold},
+    root["start_seconds"] = {{"compile", result.start->compile},
+                             {"cold", result.start->cold},
                              {"cached", result.start->cached},
                              {"kernels", result.start->kernels}};
   root["measurements"] = ordered_json::array();
   root["own_dense"] = ordered_json::array();
+  root["own_deferred"] = ordered_json::array();
   for (const BatchResult &batch : result.batches) {
     for (const Measured &m : batch.ours)
       root["measurements"].push_back(asJson(m));
     if (batch.dense)
       root["own_dense"].push_back(asJson(*batch.dense));
+    if (batch.deferred)
+      root["own_deferred"].push_back(asJson(*batch.deferred));
   }
   root["baselines"] = ordered_json::array();
   for (const Baseline *baseline : baselines.of(shape, 0))

@@ -10,19 +10,34 @@
 
 #include "DecodeBench.h"
 
+#include "state/LayerLayout.h"
+
 #include <algorithm>
 #include <cmath>
 
 using namespace sinkstate::runtime;
 using namespace ss_bench;
 
+/// The largest relative error of an element that is rounded to the storage.
+static double roundingOf(Storage storage) {
+  switch (storage) {
+  case Storage::F32:
+    return 0;
+  case Storage::F16:
+    return 0x1p-11;
+  case Storage::BF16:
+    return 0x1p-8;
+  }
+  return 0;
+}
+
 std::vector<DecodeBench::Followed> DecodeBench::followedStates() const {
   std::vector<Followed> followed;
-  std::vector<bool> seen(shapes.size());
+  std::vector<bool> seen(shapes.all.size());
   for (size_t l = 0; l < layers().size(); ++l) {
-    if (seen[shapeOf[l]])
+    if (seen[shapes.ofLayer[l]])
       continue;
-    seen[shapeOf[l]] = true;
+    seen[shapes.ofLayer[l]] = true;
     for (int32_t slot : {0, batch - 1})
       if (slot == 0 || followed.back().slot != slot)
         followed.push_back({l, slot, Recurrence(layers()[l]), {}, false, {}});
@@ -31,19 +46,18 @@ std::vector<DecodeBench::Followed> DecodeBench::followedStates() const {
 }
 
 TokenInputs DecodeBench::tokenOf(const Followed &state, int32_t set) const {
-  const LayerManifest &layer = layers()[state.layer];
-  const Shape &shape = shapes[shapeOf[state.layer]];
-  const int64_t token = int64_t(set) * shape.host.requests +
-                        state.slot % shape.host.requests;
-  const int64_t keys = int64_t(layer.keyHeads) * layer.dk;
-  const int64_t gates = int64_t(layer.heads) * (layer.channelDecay ? layer.dk : 1);
-  return {shape.host.q.data() + token * keys,
-          shape.host.k.data() + token * keys,
-          shape.host.v.data() + token * layer.heads * layer.dv,
-          shape.host.gate.data() + token * gates,
-          shape.host.beta.data() + token * layer.heads,
-          shape.hostALog.data(),
-          shape.hostDtBias.data()};
+  const TokenSizes sizes(layers()[state.layer]);
+  const Shape &shape = shapes.of(state.layer);
+  const StepInputs &from = shape.inputs;
+  const int64_t token =
+      int64_t(set) * from.requests + state.slot % from.requests;
+  return {from.q.data() + token * sizes.keys,
+          from.k.data() + token * sizes.keys,
+          from.v.data() + token * sizes.values,
+          from.gate.data() + token * sizes.gates,
+          from.beta.data() + token * sizes.betas,
+          shape.aLog.data(),
+          shape.dtBias.data()};
 }
 
 /// The form in which one token comes out nearest to what the kernels say.
@@ -62,76 +76,85 @@ void DecodeBench::chooseSemantics(Followed &state, const TokenInputs &token,
   }
 }
 
-void DecodeBench::follow(Followed &state, int32_t set, bool compacts,
-                         Measured &result) {
+void DecodeBench::follow(Followed &state, int32_t set, bool compacts) {
   const LayerManifest &layer = layers()[state.layer];
   const size_t width = size_t(layer.heads) * size_t(layer.dv);
   std::vector<float> y(width), now(width * size_t(layer.dk));
-  session.download(y.data(), outputs[state.layer] + size_t(state.slot) * width,
-                   width * sizeof(float));
+  states->output(state.layer, state.slot, y.data());
   const TokenInputs token = tokenOf(state, set);
   if (!state.chosen)
     chooseSemantics(state, token, y);
   std::vector<double> expected;
   state.recurrence.step(token, state.semantics, expected);
-  result.outputError = std::max(
-      result.outputError,
+  found.outputError = std::max(
+      found.outputError,
       state.recurrence.outputError(y.data(), expected, state.semantics));
-  engine->densify(int32_t(state.layer), state.slot, now.data());
+  states->engine().densify(int32_t(state.layer), state.slot, now.data());
   if (compacts) {
-    checkCompacted(state, now, result);
+    checkCompacted(state, now);
     return;
   }
   for (double error : state.recurrence.stateErrors(now))
-    result.stateError = std::max(result.stateError, error);
+    found.stateError = std::max(found.stateError, error);
 }
 
 /// Of every component that is gone, the weight was below the threshold. Only
 /// where the policy gives one, and only where no row had to go for want of
-/// room.
-void DecodeBench::checkCompacted(Followed &state, const std::vector<float> &now,
-                                 Measured &result) {
+/// room. A dense state loses nothing but the digits of its storage.
+void DecodeBench::checkCompacted(Followed &state,
+                                 const std::vector<float> &now) {
   const LayerManifest &layer = layers()[state.layer];
-  const Shape &shape = shapes[shapeOf[state.layer]];
   std::vector<int32_t> after(size_t(layer.heads)), status(size_t(layer.heads));
-  engine->ranks(int32_t(state.layer), state.slot, after.data());
-  engine->status(int32_t(state.layer), state.slot, status.data());
+  StateEngine &engine = states->engine();
+  engine.ranks(int32_t(state.layer), state.slot, after.data());
+  engine.status(int32_t(state.layer), state.slot, status.data());
   const std::vector<double> errors = state.recurrence.stateErrors(now);
   for (size_t head = 0; head < errors.size(); ++head) {
+    // A state goes dense with at least so many components.
+    const auto kept = int32_t(
+        after[head] < 0 ? LayerLayout(layer, 1, true).breakEvenRank
+                        : after[head]);
     const int32_t dropped =
-        std::max(0, state.ranks[head] + layer.buffer - after[head]);
+        state.ranks[head] < 0
+            ? 0
+            : std::max(0, state.ranks[head] + layer.buffer - kept);
     const double allowed =
-        kStateTolerance + dropped * shape.data->threshold();
+        kStateTolerance + roundingOf(layer.storage) +
+        dropped * shapes.of(state.layer).data->threshold();
     if (layer.policy.kind == PolicyKind::Relative && status[head] == 0)
-      result.compactionError =
-          std::max(result.compactionError, errors[head] / allowed);
+      found.compactionError =
+          std::max(found.compactionError, errors[head] / allowed);
   }
-  ++result.checkedCompactions;
+  ++found.checkedCompactions;
   state.ranks = after;
   state.recurrence.set(now);
 }
 
-void DecodeBench::check(Measured &result) {
+void DecodeBench::check() {
   states->restore();
-  session.wait();
   std::vector<Followed> followed = followedStates();
   for (Followed &state : followed) {
     const LayerManifest &layer = layers()[state.layer];
     std::vector<float> now(size_t(layer.heads) * size_t(layer.dv) *
                            size_t(layer.dk));
-    engine->densify(int32_t(state.layer), state.slot, now.data());
+    states->engine().densify(int32_t(state.layer), state.slot, now.data());
     state.recurrence.set(now);
     state.ranks.resize(size_t(layer.heads));
-    engine->ranks(int32_t(state.layer), state.slot, state.ranks.data());
+    states->engine().ranks(int32_t(state.layer), state.slot,
+                           state.ranks.data());
+    // A matrix that is written every step is rounded every step.
+    if (layer.denseForm)
+      found.rounding = std::max(found.rounding,
+                                period * roundingOf(layer.storage));
   }
   for (int32_t set = 0; set < period; ++set) {
-    (void)session.replay({&steps[size_t(set)], 1});
+    (void)states->runSteps(set, 1);
     for (Followed &state : followed) {
       const LayerManifest &layer = layers()[state.layer];
       // Pairs in the buffer after this token, if it were not compacted.
       const int32_t pairs = states->countOf(state.layer, state.slot) + set + 1;
-      follow(state, set, !layer.denseForm && pairs % layer.buffer == 0, result);
+      follow(state, set, !layer.denseForm && pairs % layer.buffer == 0);
     }
   }
-  result.checkedStates = int32_t(followed.size());
+  found.checkedStates = int32_t(followed.size());
 }

@@ -1,14 +1,10 @@
-//===- DecodeBench.h - Time of decode steps on a GPU ------------*- C++ -*-===//
+//===- DecodeBench.h - Time of decode steps ---------------------*- C++ -*-===//
 #ifndef SS_BENCH_DECODEBENCH_H
 #define SS_BENCH_DECODEBENCH_H
 
-#include "BenchOptions.h"
-#include "CudaSession.h"
-#include "EngineStates.h"
+#include "BenchEngine.h"
 #include "Measured.h"
 #include "Recurrence.h"
-
-#include "sinkstate/sinkstate.h"
 
 namespace ss_bench {
 
@@ -17,26 +13,20 @@ namespace ss_bench {
 /// timing; every step of a period has inputs of its own.
 class DecodeBench {
 public:
-  DecodeBench(CudaSession &session, const BenchOptions &options,
-              const std::string &package, const RankProfile &profile,
-              int32_t batch);
-  ~DecodeBench();
+  DecodeBench(BenchMachine &machine, const BenchOptions &options,
+              std::shared_ptr<const sinkstate::runtime::Package> package,
+              const RankProfile &profile, int32_t batch);
 
-  /// With the inputs of this kind, at staggered positions or not.
-  Measured run(DataKind kind, bool staggered);
+  /// With the inputs of this kind, at staggered positions or not; what else was
+  /// measured is forgotten.
+  void prepare(DataKind kind, bool staggered);
+  /// One period more: its steps, then its decodes alone.
+  void timeRound();
+  int64_t timedSteps() const { return int64_t(single.size()); }
+  /// Checks the kernels, and says what was found.
+  Measured result();
 
 private:
-  using Engine = sinkstate::runtime::cuda::CudaEngine;
-  using LayerManifest = sinkstate::runtime::LayerManifest;
-
-  /// What layers of one shape share: inputs of `period` steps, on both sides.
-  struct Shape {
-    std::unique_ptr<SteadyState> data;
-    StepInputs host;
-    std::vector<float> hostALog, hostDtBias;
-    float *q = nullptr, *k = nullptr, *v = nullptr, *gate = nullptr,
-          *beta = nullptr, *aLog = nullptr, *dtBias = nullptr;
-  };
   /// A state that is followed in float64.
   struct Followed {
     size_t layer;
@@ -48,43 +38,36 @@ private:
   };
 
   const std::vector<LayerManifest> &layers() const;
-  void makeShapes();
-  float *batchOf(const std::vector<float> &values, int32_t parts);
-  void makeInputs(DataKind kind);
-  void freeInputs();
-  ss_decode_args argsOf(size_t layer, int32_t set) const;
-  void enqueueStep(int32_t set);
-  void enqueueDecode(int32_t set);
-  void makeGraphs();
-  void freeGraphs();
-
-  void timePeriods(Measured &result);
-  void timeDecode(Measured &result);
-  void countRows(Measured &result, int64_t compactionsBefore);
-  void addSizes(Measured &result);
+  void countRows(int64_t compactionsBefore);
+  void addSizes();
 
   // Check.cpp
-  void check(Measured &result);
+  void check();
   std::vector<Followed> followedStates() const;
   TokenInputs tokenOf(const Followed &state, int32_t set) const;
   void chooseSemantics(Followed &state, const TokenInputs &token,
                        const std::vector<float> &y) const;
-  void follow(Followed &state, int32_t set, bool compacts, Measured &result);
-  void checkCompacted(Followed &state, const std::vector<float> &states,
-                      Measured &result);
+  void follow(Followed &state, int32_t set, bool compacts);
+  void checkCompacted(Followed &state, const std::vector<float> &states);
 
-  CudaSession &session;
-  BenchOptions options;
-  int32_t batch, period = 1;
+  int32_t batch, period;
   std::shared_ptr<const sinkstate::runtime::Package> package;
-  std::unique_ptr<Engine> engine;
-  std::vector<Shape> shapes;
-  std::vector<size_t> shapeOf; ///< by layer
-  std::vector<float *> outputs; ///< by layer
-  std::unique_ptr<EngineStates> states;
-  std::vector<CudaSession::Graph> steps, decodes; ///< one per step of a period
-  int32_t *slots = nullptr;
+  Shapes shapes;
+  std::unique_ptr<BenchEngine> states;
+  bool staggered = false;
+  Measured found;
+  /// Milliseconds: of a step over each period, of single steps, of a step's
+  /// decode kernels over each period.
+  std::vector<double> whole, single, decodes;
 };
+
+/// Measures them with the same data: where the machine allows it round by
+/// round, so that all see the same machine, otherwise one after the other.
+/// `steps`: timed of each, at least.
+std::vector<Measured> measureTogether(BenchMachine &machine,
+                                      std::vector<DecodeBench *> benches,
+                                      DataKind kind, bool staggered,
+                                      int32_t steps);
 
 } // namespace ss_bench
 

@@ -13,9 +13,6 @@ namespace {
 /// Rows are made for as many requests as fit, at least one, and repeated.
 constexpr int64_t kPatternFloats = int64_t(1) << 23;
 
-/// Where requests are: far from the first token.
-constexpr int64_t kPeriodsBehind = 128;
-
 } // namespace
 
 EngineStates::EngineStates(CudaSession &session, Engine &engine,
@@ -28,12 +25,17 @@ EngineStates::EngineStates(CudaSession &session, Engine &engine,
   std::mt19937_64 random(2);
   for (size_t l = 0; l < manifest.layers.size(); ++l) {
     const LayerPlaces &places = engine.places().layers[l];
+    if (manifest.layers[l].hasBuffer())
+      keepCounts(l);
     if (manifest.layers[l].denseForm)
       continue;
     const int32_t most = std::min<int32_t>(
         places.maxRank, int32_t(places.sizes.breakEvenRank));
-    for (int64_t state = 0; state < places.sizes.states; ++state)
-      ranks[l].push_back(profile.draw(random, most));
+    for (int64_t state = 0; state < places.sizes.states; ++state) {
+      // States do not go dense here: factors of the same bytes.
+      const int32_t rank = profile.draw(random, most, manifest.layers[l].type);
+      ranks[l].push_back(rank < 0 ? most : rank);
+    }
     sortRanks(ranks[l], order);
     keepRows(l);
     keepTables(l);
@@ -67,50 +69,54 @@ void EngineStates::keepTables(size_t l) {
   for (int64_t state = 0; state < places.sizes.states; ++state)
     data[l]->weights(ranks[l][size_t(state)],
                      &weights[size_t(state * capacity)]);
-  auto keep = [&](int64_t offset, const void *values, size_t bytes) {
-    void *memory = saved(values, bytes);
-    tableCopies.push_back({place(offset), memory, bytes});
-    return memory;
-  };
   keep(places.weights, weights.data(), weights.size() * sizeof(float));
   keep(places.rank, ranks[l].data(), ranks[l].size() * sizeof(int32_t));
+}
+
+void EngineStates::keepCounts(size_t l) {
   counts[l].resize(size_t(batch));
-  savedCounts[l] =
-      keep(places.count, counts[l].data(), counts[l].size() * sizeof(int32_t));
+  savedCounts[l] = keep(engine.places().layers[l].count, counts[l].data(),
+                        counts[l].size() * sizeof(int32_t));
+}
+
+/// What is copied back to that place; returns where it is kept.
+void *EngineStates::keep(int64_t offset, const void *values, size_t bytes) {
+  void *memory = saved(values, bytes);
+  tableCopies.push_back({place(offset), memory, bytes});
+  return memory;
 }
 
 void EngineStates::keepRows(size_t l) {
   const LayerManifest &layer = manifest.layers[l];
   const LayerPlaces &places = engine.places().layers[l];
+  const Storage storage = places.sizes.storage;
   const int64_t slotFloats =
       layer.heads * places.capacity * places.sizes.rowFloats;
-  Pattern &pattern = patterns[{data[l], places.capacity}];
+  Pattern &pattern = patterns[{data[l], places.capacity, storage}];
   if (!pattern.rows) {
     const auto slots = int32_t(std::clamp<int64_t>(kPatternFloats / slotFloats,
                                                    1, batch));
     const std::vector<float> rows = data[l]->rows(slots, places.capacity);
-    pattern.bytes = rows.size() * sizeof(float);
-    pattern.rows = saved(rows.data(), pattern.bytes);
+    std::vector<std::byte> stored(rows.size() * size_t(elementBytes(storage)));
+    storeElements(storage, stored.data(), rows.data(), int64_t(rows.size()));
+    pattern.bytes = stored.size();
+    pattern.rows = saved(stored.data(), pattern.bytes);
   }
   rowCopies.push_back({{place(places.rows), pattern.rows, pattern.bytes},
-                       size_t(batch * slotFloats) * sizeof(float)});
+                       size_t(batch * slotFloats * elementBytes(storage))});
 }
 
 void EngineStates::setStaggered(bool staggered, int32_t period) {
   std::vector<int64_t> positions;
   for (int32_t slot = 0; slot < batch; ++slot)
-    positions.push_back(kPeriodsBehind * period + (staggered ? slot % period : 0));
+    positions.push_back(startingPosition(slot, staggered, period));
   session.upload(savedPositions, positions.data(),
                  positions.size() * sizeof(int64_t));
   for (size_t l = 0; l < counts.size(); ++l) {
     if (counts[l].empty())
       continue;
-    // What is in the buffer since the last compaction, after the token whose
-    // successor is at the layer's phase.
-    const LayerManifest &layer = manifest.layers[l];
     for (size_t slot = 0; slot < counts[l].size(); ++slot)
-      counts[l][slot] = int32_t((positions[slot] + layer.buffer - layer.phase) %
-                                layer.buffer);
+      counts[l][slot] = startingCount(manifest.layers[l], positions[slot]);
     session.upload(savedCounts[l], counts[l].data(),
                    counts[l].size() * sizeof(int32_t));
   }

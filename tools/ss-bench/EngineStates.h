@@ -2,6 +2,7 @@
 #ifndef SS_BENCH_ENGINESTATES_H
 #define SS_BENCH_ENGINESTATES_H
 
+#include "BenchEngine.h"
 #include "CudaSession.h"
 #include "RankProfile.h"
 #include "SteadyState.h"
@@ -9,6 +10,7 @@
 #include "cuda/CudaEngine.h"
 
 #include <map>
+#include <tuple>
 
 namespace ss_bench {
 
@@ -18,7 +20,6 @@ namespace ss_bench {
 class EngineStates {
 public:
   using Engine = sinkstate::runtime::cuda::CudaEngine;
-  using Manifest = sinkstate::runtime::Manifest;
 
   /// Ranks drawn per state and sorted as `order` says; one SteadyState per
   /// layer.
@@ -52,7 +53,9 @@ private:
   };
   void *place(int64_t offset) const;
   void *saved(const void *data, size_t bytes);
+  void *keep(int64_t offset, const void *values, size_t bytes);
   void keepTables(size_t layer);
+  void keepCounts(size_t layer);
   void keepRows(size_t layer);
 
   CudaSession &session;
@@ -68,7 +71,9 @@ private:
     void *rows;
     size_t bytes;
   };
-  std::map<std::pair<SteadyState *, int64_t>, Pattern> patterns;
+  using PatternKey =
+      std::tuple<SteadyState *, int64_t, sinkstate::runtime::Storage>;
+  std::map<PatternKey, Pattern> patterns;
   std::vector<std::pair<Copy, size_t>> rowCopies; ///< and the bytes to fill
   std::vector<Copy> tableCopies;
 };

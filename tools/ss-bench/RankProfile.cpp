@@ -3,10 +3,11 @@
 #include "RankProfile.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <fstream>
 #include <iterator>
-#include <map>
+#include <sstream>
 
 using namespace ss_bench;
 using sinkstate::Error;
@@ -55,47 +56,77 @@ sinkstate::Result<RankProfile> RankProfile::parse(const std::string &text) {
                "trace:FILE"};
 }
 
+RankProfile::Parts RankProfile::partsOf(const Occurrences &times) {
+  int64_t count = 0;
+  for (const auto &[rank, occurrences] : times)
+    count += occurrences;
+  Parts parts;
+  for (const auto &[rank, occurrences] : times)
+    parts.push_back({double(occurrences) / double(count), rank, rank});
+  return parts;
+}
+
+/// The words of a text without comments: between spaces, commas and lines.
+static std::vector<std::string> wordsOf(std::istream &stream) {
+  std::vector<std::string> words;
+  std::string line;
+  while (std::getline(stream, line)) {
+    if (line.starts_with("#"))
+      continue;
+    std::replace(line.begin(), line.end(), ',', ' ');
+    std::istringstream parts(line);
+    words.insert(words.end(), std::istream_iterator<std::string>(parts), {});
+  }
+  return words;
+}
+
 sinkstate::Result<RankProfile>
 RankProfile::parseTrace(const std::string &file) {
   std::ifstream stream(file);
   if (!stream)
     return Error{file + ": cannot be read, expected a file of ranks"};
-  std::string content{std::istreambuf_iterator<char>(stream), {}};
-  std::replace(content.begin(), content.end(), ',', ' ');
-  std::map<int32_t, int64_t> times;
+  std::map<std::string, Occurrences> ofTypes;
+  Occurrences all;
+  std::string type;
   int64_t count = 0;
-  for (const char *at = content.data(), *end = at + content.size(); at != end;) {
-    if (std::string(" \t\r\n").find(*at) != std::string::npos) {
-      ++at;
+  for (const std::string &word : wordsOf(stream)) {
+    if (std::isalpha(static_cast<unsigned char>(word[0]))) {
+      type = word;
       continue;
     }
     int32_t rank = 0;
-    auto parsed = std::from_chars(at, end, rank);
-    if (parsed.ec != std::errc() || rank < -1)
-      return Error{file + ": rank " + std::to_string(count + 1) +
-                   " is no number of at least -1, expected whole numbers with "
-                   "spaces, commas or lines between them"};
-    ++times[rank], ++count;
-    at = parsed.ptr;
+    const char *end = word.data() + word.size();
+    auto parsed = std::from_chars(word.data(), end, rank);
+    if (parsed.ec != std::errc() || parsed.ptr != end || rank < kDense)
+      return Error{file + ": rank " + std::to_string(count + 1) + " is '" +
+                   word +
+                   "', expected whole numbers of at least -1, and names of "
+                   "layer types, with spaces, commas or lines between them"};
+    ++all[rank], ++count;
+    if (!type.empty())
+      ++ofTypes[type][rank];
   }
   if (count == 0)
     return Error{file + ": has no ranks, expected at least one"};
   RankProfile profile;
-  for (const auto &[rank, occurrences] : times)
-    profile.parts.push_back({double(occurrences) / double(count),
-                             rank, rank});
+  profile.parts = partsOf(all);
+  for (const auto &[name, times] : ofTypes)
+    profile.ofTypes[name] = partsOf(times);
   return profile;
 }
 
-int32_t RankProfile::draw(std::mt19937_64 &random, int32_t most) const {
+int32_t RankProfile::draw(std::mt19937_64 &random, int32_t most,
+                          const std::string &layerType) const {
+  const auto ofType = ofTypes.find(layerType);
+  const Parts &from = ofType == ofTypes.end() ? parts : ofType->second;
   double place = std::uniform_real_distribution<double>()(random);
-  for (const Part &part : parts) {
-    if (place >= part.share && &part != &parts.back()) {
+  for (const Part &part : from) {
+    if (place >= part.share && &part != &from.back()) {
       place -= part.share;
       continue;
     }
     if (part.high == kDense)
-      return most;
+      return kDense;
     return std::min(most, std::uniform_int_distribution<int32_t>(
                               part.low, part.high)(random));
   }

@@ -5,6 +5,7 @@
 #include "result/Result.h"
 
 #include <cstdint>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -25,22 +26,32 @@ class RankProfile {
 public:
   /// "nemo4b", "qwen9b", "uniform:R", or "trace:FILE", a file of the ranks of
   /// a real run: whole numbers with spaces, commas or lines between them, -1 for
-  /// a dense state. All are drawn with the same probability.
+  /// a dense state; from a layer type's name on they are those of its layers. A
+  /// line that begins with '#' is a comment. All ranks of a layer's type, or of
+  /// the file where it has none of that type, are drawn with the same
+  /// probability. `ss-run --ranks` writes such files.
   static sinkstate::Result<RankProfile> parse(const std::string &text);
 
   const std::string &name() const { return text; }
-  /// A rank of at most `most`; where the profile says dense, `most`.
-  int32_t draw(std::mt19937_64 &random, int32_t most) const;
+  /// A rank of at most `most` for a state of a layer of that type; -1: dense.
+  int32_t draw(std::mt19937_64 &random, int32_t most,
+               const std::string &layerType = "") const;
 
 private:
   struct Part {
     double share;
     int32_t low, high; ///< -1: dense
   };
-  std::string text;
-  std::vector<Part> parts;
+  using Parts = std::vector<Part>;
+  /// How often each rank occurs.
+  using Occurrences = std::map<int32_t, int64_t>;
 
+  static Parts partsOf(const Occurrences &times);
   static sinkstate::Result<RankProfile> parseTrace(const std::string &file);
+
+  std::string text;
+  Parts parts;                          ///< of layers of any type
+  std::map<std::string, Parts> ofTypes; ///< of those of one
 };
 
 } // namespace ss_bench

@@ -67,7 +67,8 @@ bool SteadyState::serves(const Layer &other) const {
          layer.keyHeads == other.keyHeads && layer.dv == other.dv &&
          layer.dk == other.dk && layer.hasBeta == other.hasBeta &&
          layer.channelDecay == other.channelDecay &&
-         layer.denseForm == other.denseForm && layer.rank == other.rank &&
+         layer.denseForm == other.denseForm &&
+         layer.deferred == other.deferred && layer.rank == other.rank &&
          layer.policy.kind == other.policy.kind &&
          layer.policy.value == other.policy.value;
 }

@@ -69,6 +69,9 @@ std::vector<Line> linesOf(const BenchResult &result,
   for (const BatchResult &batch : result.batches)
     if (batch.dense)
       add("own dense", batch.batch, batch.dense->step, false);
+  for (const BatchResult &batch : result.batches)
+    if (batch.deferred)
+      add("own deferred", batch.batch, batch.deferred->step, false);
   for (const Baseline *baseline : baselines.of(result.shape, 0))
     add(baseline->kernel + " " + baseline->state, baseline->batch,
         baseline->microseconds, false);
@@ -144,7 +147,7 @@ private:
     text(kLeft, 24, "start", "Microseconds per layer and step against batch size",
          " font-size=\"15\" font-weight=\"bold\"");
     text(kLeft, 44, "start",
-         result.package + ", ranks " + result.profile + ", " + result.device);
+         result.model + ", ranks " + result.profile + ", " + result.device);
   }
 
   void drawAxes() {

@@ -1,20 +1,22 @@
-//===- ss-bench.cpp - Times of a package's kernels on a GPU ---------------===//
+//===- ss-bench.cpp - Times of a model's kernels --------------------------===//
 //
-//   ss-bench --package FOLDER --dense-package FOLDER --profile nemo4b
-//            --batch 1,8,32,128,512 --baselines FILE --json FILE --svg FILE
-//   ss-bench start --package FOLDER [--device 0]
+//   ss-bench --preset Nemotron-3-Nano-4B --policy relative:0.003
+//            --profile nemo4b --batch 1,8,32,128,512 --json FILE --svg FILE
+//   ss-bench --model examples/tiny-hybrid --device cpu --buffer 16
+//   ss-bench --package FOLDER --dense-package FOLDER --baselines FILE
+//   ss-bench start --package FOLDER
 //
 // Prints Markdown tables: microseconds per layer and step of a step whose
-// compactions are amortised over whole periods, replayed as CUDA graphs, and of
-// the decode kernels alone; bytes, bandwidth, memory, and the error of the timed
-// kernels against float64. start: seconds that an engine of one slot takes to be
-// made, with an empty kernel cache and with every kernel cached. The exit code is
-// 1 where anything failed or a kernel computed something else, 3 where there is
-// no GPU.
+// compactions are amortised over whole periods, and of the decode kernels
+// alone, on a GPU replayed as CUDA graphs; bytes, bandwidth, memory, and the
+// error of the timed kernels against float64. start: seconds that an engine of
+// one slot takes to be made, with an empty kernel cache and with every kernel
+// cached. The exit code is 1 where anything failed or a kernel computed
+// something else, 3 where there is no GPU.
 //
 //===----------------------------------------------------------------------===//
 
-#include "BenchOptions.h"
+#include "BenchModels.h"
 #include "BenchReport.h"
 #include "DecodeBench.h"
 #include "StartUp.h"
@@ -41,44 +43,71 @@ void print(const std::string &text) {
   std::fflush(stdout);
 }
 
-StartResult measureStart(const BenchOptions &options) {
-  const auto package = sinkstate::Package::open(options.package);
+StartResult measureStart(const BenchModels &models,
+                         const BenchOptions &options) {
+  const auto package = sinkstate::Package::open(models.folder);
   ss_engine_options engine = sinkstate::engineOptions();
-  engine.device = SS_DEVICE_CUDA;
-  engine.device_ordinal = options.device;
+  engine.device =
+      options.device == DeviceKind::Cuda ? SS_DEVICE_CUDA : SS_DEVICE_CPU;
+  engine.device_ordinal = options.ordinal;
+  engine.threads = options.threads;
   const auto times = ss_start_up::measureStart(package.get(), engine);
   if (times.result != SS_OK)
     sinkstate::runtime::fail(times.result, times.error);
   const int32_t layers = sinkstate::Engine(package, engine).layerCount();
-  return {layers, times.kernels, times.cold, times.cached};
+  return {layers, times.kernels, models.compileSeconds, times.cold,
+          times.cached};
 }
 
-BatchResult measureBatch(CudaSession &session, const BenchOptions &options,
+/// Ours for every kind of data, beside the dense forms.
+BatchResult measureBatch(BenchMachine &machine, const BenchModels &models,
+                         const BenchOptions &options,
                          const RankProfile &profile, int32_t batch) {
   BatchResult result;
   result.batch = batch;
-  {
-    DecodeBench bench(session, options, options.package, profile, batch);
-    for (DataKind kind : options.data)
-      for (bool staggered : options.staggered)
-        result.ours.push_back(bench.run(kind, staggered));
-  }
-  if (!options.densePackage.empty()) {
-    DecodeBench bench(session, options, options.densePackage, profile, batch);
-    result.dense = bench.run(options.data.front(), true);
-  }
+  auto bench = [&](const BenchModels::Kernels &package) {
+    return package ? std::make_unique<DecodeBench>(machine, options, package,
+                                                   profile, batch)
+                   : nullptr;
+  };
+  const bool together = machine.measuresTogether();
+  auto ours = bench(models.ours);
+  std::unique_ptr<DecodeBench> dense, deferred;
+  if (together)
+    dense = bench(models.dense), deferred = bench(models.deferred);
+  for (DataKind kind : options.data)
+    for (bool staggered : options.staggered) {
+      std::vector<DecodeBench *> all = {ours.get()};
+      for (DecodeBench *form : {dense.get(), deferred.get()})
+        if (form)
+          all.push_back(form);
+      const std::vector<Measured> found =
+          measureTogether(machine, all, kind, staggered, options.steps);
+      result.add(found, dense != nullptr, deferred != nullptr);
+    }
+  if (together)
+    return result;
+  // Each on its own: all of them may not fit at the same time.
+  ours.reset();
+  for (const auto &[package, to] : {std::pair{&models.dense, &result.dense},
+                                    {&models.deferred, &result.deferred}})
+    if (auto form = bench(*package))
+      *to = measureTogether(machine, {form.get()}, options.data.front(), true,
+                            options.steps)[0];
+  result.compareAll();
   return result;
 }
 
-void describe(BenchResult &result, const BenchOptions &options) {
-  const auto package = sinkstate::runtime::Package::open(options.package);
-  const auto &layers = package->manifest().layers;
-  result.package = options.package;
-  result.densePackage = options.densePackage;
+void describe(BenchResult &result, const BenchModels &models,
+              const BenchOptions &options) {
+  const auto &layers = models.ours->manifest().layers;
+  result.model = models.name;
   result.profile = options.profile;
   result.layers = int32_t(layers.size());
   const auto &first = layers.front();
   result.shape = {first.type, first.heads, first.keyHeads, first.dv, first.dk};
+  result.storage = sinkstate::runtime::storageName(first.storage);
+  result.buffer = first.buffer, result.active = first.active;
 }
 
 /// Empty where it is written.
@@ -96,24 +125,28 @@ bool allCorrect(const BenchResult &result) {
     for (const Measured &m : batch.ours)
       if (!isCorrect(m))
         return false;
-    if (batch.dense && !isCorrect(*batch.dense))
-      return false;
+    for (const auto *form : {&batch.dense, &batch.deferred})
+      if (*form && !isCorrect(**form))
+        return false;
   }
   return true;
 }
 
-int measure(const BenchOptions &options, const RankProfile &profile,
-            const Baselines &baselines) {
+int measure(const BenchModels &models, const BenchOptions &options,
+            const RankProfile &profile, const Baselines &baselines) {
   BenchResult result;
-  describe(result, options);
+  describe(result, models, options);
   if (options.start)
-    result.start = measureStart(options);
-  CudaSession session(options.device);
-  result.device = session.description();
-  result.copyBandwidth = session.copyBandwidth(size_t(options.copyMib) << 20);
+    result.start = measureStart(models, options);
+  const auto machine = options.device == DeviceKind::Cuda
+                           ? openCuda(options.ordinal)
+                           : openCpu(options.threads, options.processorTime);
+  result.device = machine->description();
+  result.copyBandwidth = machine->copyBandwidth(size_t(options.copyMib) << 20);
   print(formatHead(result, baselines) + formatTimeHeader());
   for (int32_t batch : options.batches) {
-    result.batches.push_back(measureBatch(session, options, profile, batch));
+    result.batches.push_back(
+        measureBatch(*machine, models, options, profile, batch));
     print(formatTimes(result, result.batches.back(), baselines));
   }
   print(formatSizes(result) + formatStart(result));
@@ -129,13 +162,6 @@ int measure(const BenchOptions &options, const RankProfile &profile,
 }
 
 int run(const BenchOptions &options) {
-  if (options.startOnly) {
-    BenchResult result;
-    describe(result, options);
-    result.start = measureStart(options);
-    print(formatStart(result));
-    return 0;
-  }
   Result<RankProfile> profile = RankProfile::parse(options.profile);
   if (!profile)
     return fail(profile.error());
@@ -146,7 +172,16 @@ int run(const BenchOptions &options) {
       return fail(read.error());
     baselines = *read;
   }
-  return measure(options, *profile, baselines);
+  auto models = BenchModels::make(options);
+  if (!models)
+    return fail(models.error());
+  if (!options.startOnly)
+    return measure(**models, options, *profile, baselines);
+  BenchResult result;
+  describe(result, **models, options);
+  result.start = measureStart(**models, options);
+  print(formatStart(result));
+  return 0;
 }
 
 } // namespace

@@ -39,6 +39,12 @@ static cl::opt<bool> init(
              "prefill (without them the runtime decomposes on the host)"),
     cl::cat(category));
 
+static cl::opt<bool>
+    explain("explain",
+            cl::desc("Say on standard error what was chosen for every kernel, "
+                     "and why"),
+            cl::cat(category));
+
 static int fail(const Twine &message) {
   return sinkstate::tools::fail("ss-compile", message);
 }
@@ -66,6 +72,7 @@ static llvm::Expected<sinkstate::PackageOptions> readOptions() {
     options.cpuLevels.clear();
   options.cuda = !noCuda;
   options.init = init;
+  options.explain = explain;
   return options;
 }
 
@@ -91,6 +98,13 @@ int main(int argc, char **argv) {
   sinkstate::registerDialects(registry);
   MLIRContext context(registry);
   sinkstate::tools::LineDiagnostics diagnostics("ss-compile", &context);
+  // A remark is a line of its own, without the operation that it is about.
+  ScopedDiagnosticHandler remarks(&context, [](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() != DiagnosticSeverity::Remark)
+      return failure();
+    llvm::errs() << "ss-compile: remark: " << diagnostic << "\n";
+    return success();
+  });
   auto file = llvm::MemoryBuffer::getFileOrSTDIN(input);
   if (!file)
     return fail("cannot read '" + input + "': " + file.getError().message() +

@@ -65,7 +65,10 @@ static cl::opt<ss::Storage> storage(
 static cl::opt<ss::Form> form(
     "form", cl::desc("How states are kept"),
     cl::values(clEnumValN(ss::Form::factored, "factored", "low-rank (default)"),
-               clEnumValN(ss::Form::dense, "dense", "as matrices")),
+               clEnumValN(ss::Form::dense, "dense", "as matrices"),
+               clEnumValN(ss::Form::deferred, "deferred",
+                          "as matrices that are written once in --buffer "
+                          "tokens")),
     cl::init(ss::Form::factored), cl::cat(category));
 
 static int fail(const Twine &message) {

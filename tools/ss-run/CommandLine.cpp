@@ -66,6 +66,9 @@ const ValueOption valueOptions[] = {
     {"json", &OptionTexts::json, "FILE", "write the figures to FILE"},
     {"svg", &OptionTexts::svg, "FILE",
      "draw the stored ranks of the first request over time into FILE"},
+    {"ranks", &OptionTexts::ranks, "FILE",
+     "write the stored ranks of the first request's last half to FILE, for "
+     "ss-bench --profile trace:FILE"},
 };
 
 const char *const overview =

@@ -279,6 +279,7 @@ Result<RunOptions> ss_run::checkOptions(const OptionTexts &texts,
   options.densePackage = texts.densePackage;
   options.json = texts.json;
   options.svg = texts.svg;
+  options.ranks = texts.ranks;
   options.timing = texts.timing;
   options.stats = texts.stats;
   options.policyGiven = !texts.policy.empty();

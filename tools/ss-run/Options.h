@@ -43,6 +43,7 @@ struct RunOptions {
   std::string densePackage; ///< the same for the dense run
   std::string json;         ///< empty: not asked for
   std::string svg;          ///< empty: not asked for
+  std::string ranks;        ///< empty: not asked for
   Policy policy;
   DenseRun dense = DenseRun::Compiled;
   int tokens = 1024;
@@ -78,7 +79,7 @@ std::string deviceName(const RunOptions &options);
 
 /// Values as the command line has them; an empty text is an option not given.
 struct OptionTexts {
-  std::string model, text, package, densePackage, json, svg;
+  std::string model, text, package, densePackage, json, svg, ranks;
   std::string policy, core, storage, dense, denseFallback, device, rowCapacity;
   std::string tokens, active, buffer, consolidate, consolidation, batch,
       threads, generate,

@@ -5,6 +5,7 @@
 #include "EngineProbe.h"
 #include "Kernels.h"
 #include "OutputFile.h"
+#include "RankTrace.h"
 #include "Report.h"
 #include "Sampler.h"
 #include "StandardOutput.h"
@@ -67,12 +68,14 @@ private:
 
 /// The files that were asked for, opened before the work.
 struct Outputs {
-  std::optional<OutputFile> json, svg;
+  std::optional<OutputFile> json, svg, ranks;
 
   Status open(const RunOptions &options) {
     if (Status status = openOne(options.json, json))
       return status;
-    return openOne(options.svg, svg);
+    if (Status status = openOne(options.svg, svg))
+      return status;
+    return openOne(options.ranks, ranks);
   }
 
 private:
@@ -169,6 +172,11 @@ Status writeResults(const Measurement &measurement, const RunOptions &options,
   if (outputs.json)
     if (Status status = outputs.json->commit(
             formatJson(measurement, options, policy, phases, SS_VERSION)))
+      return status;
+  if (outputs.ranks)
+    if (Status status = outputs.ranks->commit(
+            formatRanks(measurement.history, options.model + ", " +
+                                                 options.text + ", " + policy)))
       return status;
   if (outputs.svg)
     return outputs.svg->commit(

@@ -68,10 +68,13 @@ CudaEngine::~CudaEngine() {
 /// bookkeeping kernels know of the layers. Everything else starts as zero.
 void CudaEngine::prepareMemory() {
   own->zero(memory.address(), memory.bytes());
-  std::vector<ss::ScheduleLayer> factored;
+  std::vector<ss::ScheduleLayer> buffered;
   for (size_t i = 0; i < layout.layers.size(); ++i) {
     const LayerManifest &layer = manifest.layers[i];
     const LayerPlaces &places = layout.layers[i];
+    if (layer.deferred)
+      buffered.push_back({at<int32_t>(places.count), nullptr, nullptr, nullptr,
+                          nullptr, nullptr, layer.heads, layer.buffer, 0, 1, 0});
     if (layer.denseForm)
       continue;
     std::vector<int64_t> base(size_t(places.sizes.states));
@@ -82,14 +85,14 @@ void CudaEngine::prepareMemory() {
     const std::vector<int32_t> capacity(base.size(), int32_t(places.capacity));
     own->copyIn(memory.address() + CUdeviceptr(places.rowCapacity),
                 capacity.data(), capacity.size() * sizeof(int32_t));
-    factored.push_back({at<int32_t>(places.count), at<int32_t>(places.rank),
+    buffered.push_back({at<int32_t>(places.count), at<int32_t>(places.rank),
                         at<int32_t>(places.status), at<int32_t>(places.work),
                         at<int32_t>(places.workCount),
                         at<int32_t>(places.order), layer.heads, layer.buffer,
-                        layer.phase, int32_t(places.sizes.breakEvenRank)});
+                        layer.phase, 0, int32_t(places.sizes.breakEvenRank)});
   }
   own->copyIn(memory.address() + CUdeviceptr(layout.scheduleLayers),
-              factored.data(), factored.size() * sizeof(ss::ScheduleLayer));
+              buffered.data(), buffered.size() * sizeof(ss::ScheduleLayer));
   own->wait();
 }
 
@@ -100,7 +103,7 @@ ss::Schedule CudaEngine::schedule() const {
   tables.compactions = at<int64_t>(layout.compactions);
   tables.faults = at<int32_t>(layout.faults);
   for (const LayerManifest &layer : manifest.layers)
-    tables.layer_count += !layer.denseForm;
+    tables.layer_count += layer.hasBuffer();
   tables.slots = slotCount;
   return tables;
 }
@@ -206,6 +209,10 @@ void CudaEngine::bindState(const LayerPlaces &places) {
   values.setPointer(Argument::RowBase, at<int64_t>(places.rowBase));
   values.setPointer(Argument::Rank, at<int32_t>(places.rank));
   values.setPointer(Argument::Status, at<int32_t>(places.status));
+  bindBuffers(places);
+}
+
+void CudaEngine::bindBuffers(const LayerPlaces &places) {
   values.setPointer(Argument::Count, at<int32_t>(places.count));
   values.setPointer(Argument::BufferK, at<float>(places.bufferK));
   values.setPointer(Argument::BufferU, at<float>(places.bufferU));
@@ -223,6 +230,8 @@ void CudaEngine::launchDecode(int32_t index, const ss_decode_args &args) {
   // Outside a step no order has been made.
   values.setPointer(Argument::Order, at<int32_t>(places.order));
   values.setI32(Argument::Ordered, stepBatch > 0 && stepOrdered);
+  if (layer.deferred)
+    bindBuffers(places);
   kernels->launch(layer.decode, values, int64_t(args.batch) * layer.heads,
                   asStream(args.stream));
 }

@@ -74,6 +74,7 @@ private:
   bool hasOrder(int32_t batch) const;
   void prepareMemory();
   void bindState(const LayerPlaces &places);
+  void bindBuffers(const LayerPlaces &places);
   ss::Schedule schedule() const;
   /// The device address `offset` bytes into the engine's memory.
   template <typename T> T *at(int64_t offset) const {
@@ -82,6 +83,8 @@ private:
 
   // CudaInspection.cpp
   void waitForAll() const;
+  void addPairs(const LayerManifest &layer, const LayerPlaces &places,
+                int32_t slot, float *states);
   void readState(int64_t offset, int32_t layer, int32_t slot,
                  int32_t *values) const;
 

@@ -3,6 +3,7 @@
 #include "cuda/CudaEngine.h"
 
 #include "capi/Failure.h"
+#include "state/DeferredState.h"
 
 #include <algorithm>
 #include <vector>
@@ -16,6 +17,27 @@ void CudaEngine::waitForAll() const {
 
 void CudaEngine::layerInfo(int32_t layer, ss_layer_info &info) const {
   describeLayer(checkedLayer(layer), info);
+}
+
+/// What is in the buffers of a slot of a deferred layer.
+void CudaEngine::addPairs(const LayerManifest &layer,
+                          const LayerPlaces &places, int32_t slot,
+                          float *states) {
+  auto slotOf = [&](int64_t begin, int64_t floats) {
+    std::vector<float> part(size_t(floats / slotCount));
+    own->copyOut(part.data(),
+                 memory.address() + CUdeviceptr(begin) +
+                     size_t(slot) * part.size() * sizeof(float),
+                 part.size() * sizeof(float));
+    return part;
+  };
+  const std::vector<float> k = slotOf(places.bufferK, places.sizes.bufferKFloats),
+                           u = slotOf(places.bufferU, places.sizes.bufferUFloats),
+                           g = slotOf(places.bufferG, places.sizes.bufferGFloats);
+  int32_t count = 0;
+  own->copyOut(&count, memory.address() + CUdeviceptr(places.count + slot * 4),
+               sizeof count);
+  addDeferredPairs(layer, {count, k.data(), u.data(), g.data()}, states);
 }
 
 void CudaEngine::densify(int32_t index, int32_t slot, float *out) {
@@ -33,6 +55,8 @@ void CudaEngine::densify(int32_t index, int32_t slot, float *out) {
                  memory.address() + CUdeviceptr(places.dense + slot * bytes),
                  stored.size());
     loadElements(places.sizes.storage, out, stored.data(), all);
+    if (layer.deferred)
+      addPairs(layer, places, slot, out);
     return;
   }
   std::vector<int32_t> work;

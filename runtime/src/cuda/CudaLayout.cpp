@@ -46,11 +46,13 @@ int64_t CudaLayout::take(int64_t count, int64_t elementBytes) {
 void CudaLayout::placeLayer(const LayerManifest &layer, LayerPlaces &places) {
   const LayerLayout &sizes = places.sizes;
   denseBytes += sizes.denseBytes();
+  const int64_t slots = sizes.states / layer.heads;
   if (layer.denseForm) {
     places.dense = take(sizes.denseFormFloats, elementBytes(sizes.storage));
+    if (layer.deferred)
+      placeBuffers(sizes, slots, places);
     return;
   }
-  const int64_t slots = sizes.states / layer.heads;
   places.maxRank =
       std::min(sizes.maxRank,
                int32_t(places.capacity) - layer.buffer - layer.draft);
@@ -61,29 +63,34 @@ void CudaLayout::placeLayer(const LayerManifest &layer, LayerPlaces &places) {
   places.rowCapacity = take(sizes.states, sizeof(int32_t));
   places.rank = take(sizes.states, sizeof(int32_t));
   places.status = take(sizes.states, sizeof(int32_t));
-  places.count = take(slots, sizeof(int32_t));
-  places.bufferK = take(sizes.bufferKFloats, sizeof(float));
-  places.bufferU = take(sizes.bufferUFloats, sizeof(float));
-  places.bufferG = take(sizes.bufferGFloats, sizeof(float));
+  placeBuffers(sizes, slots, places);
   places.work = take(sizes.states, sizeof(int32_t));
   places.workCount = take(1, sizeof(int32_t));
   places.order = take(sizes.states, sizeof(int32_t));
 }
 
+void CudaLayout::placeBuffers(const LayerLayout &sizes, int64_t slots,
+                              LayerPlaces &places) {
+  places.count = take(slots, sizeof(int32_t));
+  places.bufferK = take(sizes.bufferKFloats, sizeof(float));
+  places.bufferU = take(sizes.bufferUFloats, sizeof(float));
+  places.bufferG = take(sizes.bufferGFloats, sizeof(float));
+}
+
 CudaLayout::CudaLayout(const Manifest &manifest,
                        const ss_engine_options &options) {
-  int64_t factored = 0, mostHeads = 0, mostFloats = 0;
+  int64_t buffered = 0, mostHeads = 0, mostFloats = 0;
   for (const LayerManifest &layer : manifest.layers) {
     LayerPlaces places{LayerLayout(layer, options.slots, false)};
     places.capacity = rowCapacity(layer, options);
     placeLayer(layer, places);
     mostFloats = std::max(mostFloats, layer.heads * places.sizes.denseFloats);
     mostHeads = std::max<int64_t>(mostHeads, layer.heads);
-    factored += !layer.denseForm;
+    buffered += layer.hasBuffer();
     layers.push_back(std::move(places));
   }
   position = take(options.slots, sizeof(int64_t));
-  scheduleLayers = take(factored, sizeof(ss::ScheduleLayer));
+  scheduleLayers = take(buffered, sizeof(ss::ScheduleLayer));
   compactions = take(1, sizeof(int64_t));
   faults = take(1, sizeof(int32_t));
   inspected = take(mostFloats, sizeof(float));

@@ -22,7 +22,7 @@ struct LayerPlaces {
   LayerLayout sizes;
   int64_t capacity = 0; ///< rows of every state
   int32_t maxRank = 0;  ///< components that a compaction may leave
-  // Factored layers.
+  // Factored layers; of deferred ones count and buffers.
   int64_t rows = 0, weights = 0, rowBase = 0, rowCapacity = 0;
   int64_t rank = 0, status = 0, count = 0;
   int64_t bufferK = 0, bufferU = 0, bufferG = 0, work = 0, workCount = 0,
@@ -46,6 +46,8 @@ private:
   /// Takes room for `count` elements and returns its offset.
   int64_t take(int64_t count, int64_t elementBytes);
   void placeLayer(const LayerManifest &layer, LayerPlaces &places);
+  void placeBuffers(const LayerLayout &sizes, int64_t slots,
+                    LayerPlaces &places);
 };
 
 } // namespace sinkstate::runtime::cuda

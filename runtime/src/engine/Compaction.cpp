@@ -49,6 +49,10 @@ void Engine::bindState(LayerState &layer) {
   values.setPointer(Argument::RowBase, layer.rowBase.data());
   values.setPointer(Argument::Rank, layer.rank.data());
   values.setPointer(Argument::Status, layer.status.data());
+  bindBuffers(layer);
+}
+
+void Engine::bindBuffers(LayerState &layer) {
   values.setPointer(Argument::Count, layer.count.data());
   values.setPointer(Argument::BufferK, layer.bufferK.data());
   values.setPointer(Argument::BufferU, layer.bufferU.data());

@@ -6,6 +6,7 @@
 #include "engine/DecodeArguments.h"
 #include "engine/Stopwatch.h"
 #include "observe/Nvtx.h"
+#include "state/DeferredState.h"
 
 namespace sinkstate::runtime {
 
@@ -130,6 +131,8 @@ void Engine::launchDecode(LayerState &layer, const ss_decode_args &args) {
     values.setPointer(Argument::Dense, layer.dense.data());
   else
     bindState(layer);
+  if (layer.manifest().deferred)
+    bindBuffers(layer);
   bindDecodeArguments(layer.manifest(), args, values);
   device.launch({*package, layer.manifest().decode, values,
                  int64_t(args.batch) * layer.heads()});
@@ -155,7 +158,10 @@ void Engine::decodeToken(LayerState &layer, const ss_decode_args &args,
       continue;
     layer.decodedTokens[size_t(slot)] =
         slots[size_t(slot)].position + token + 1;
-    if (!layer.manifest().denseForm)
+    if (layer.manifest().deferred)
+      layer.count[slot] =
+          nextDeferredCount(layer.count[slot], layer.manifest().buffer);
+    else if (!layer.manifest().denseForm)
       ++layer.count[slot];
   }
   if (!due.slots.empty())

@@ -3,6 +3,7 @@
 #include "engine/Engine.h"
 
 #include "capi/Failure.h"
+#include "state/DeferredState.h"
 
 #include <algorithm>
 
@@ -134,6 +135,15 @@ void Engine::layerInfo(int32_t index, ss_layer_info &info) const {
   describeLayer(checkedLayer(index).manifest(), info);
 }
 
+static DeferredPairs deferredPairsOf(const LayerState &layer, int32_t slot) {
+  const LayerLayout &layout = layer.layout();
+  const int64_t slots = layout.states / layer.heads();
+  return {layer.count[slot],
+          layer.bufferK.data() + slot * (layout.bufferKFloats / slots),
+          layer.bufferU.data() + slot * (layout.bufferUFloats / slots),
+          layer.bufferG.data() + slot * (layout.bufferGFloats / slots)};
+}
+
 void Engine::densify(int32_t index, int32_t slot, float *out) {
   checkedLayer(index);
   LayerState &layer = layers[size_t(index)];
@@ -145,6 +155,8 @@ void Engine::densify(int32_t index, int32_t slot, float *out) {
     device.wait();
     loadElements(layer.layout().storage, out, layer.denseOf(first),
                  layer.heads() * floats);
+    if (sizes.deferred)
+      addDeferredPairs(sizes, deferredPairsOf(layer, slot), out);
     return;
   }
   States work;

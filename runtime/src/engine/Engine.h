@@ -88,8 +88,13 @@ public:
   void copyIn(void *to, const void *from, size_t bytes, Stream) override;
   void copyOut(void *to, const void *from, size_t bytes, Stream) override;
 
-  /// For tests of the tables themselves.
+  /// For tests and measurements of the tables themselves.
   LayerState &layerState(int32_t layer) { return layers[size_t(layer)]; }
+  /// The decode kernel of a layer alone, outside any step: for measurements.
+  void launchDecode(int32_t layer, const ss_decode_args &args) {
+    launchDecode(layers[size_t(layer)], args);
+    device.wait();
+  }
 
 private:
   using States = std::vector<int32_t>;
@@ -168,6 +173,7 @@ private:
   void compactWithin(LayerState &layer, const DueWork &due);
   void goDense(LayerState &layer, const States &work);
   void bindState(LayerState &layer);
+  void bindBuffers(LayerState &layer);
   void launchDensify(LayerState &layer, std::span<const int32_t> work,
                      float *out, std::span<const int64_t> outBase);
 

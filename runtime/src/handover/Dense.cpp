@@ -1,6 +1,7 @@
 //===- Dense.cpp - Dense states into and out of the CPU engine ------------===//
 
 #include "capi/Failure.h"
+#include "state/DeferredState.h"
 #include "consolidation/ExactSvd.h"
 #include "engine/Engine.h"
 
@@ -212,6 +213,7 @@ void Engine::initialise(int32_t index, const DenseStates &states,
   LayerState &layer = layers[size_t(index)];
   const LayerManifest &manifest = layer.manifest();
   const ss_dense_layout layout = resolveLayout(manifest, states.layout);
+  refuseDeferred(manifest);
   checkDenseStates(layer, states);
   if (!(options.eps < 1))
     fail(SS_INVALID_ARGUMENT, "options.eps is ", options.eps,

@@ -1,6 +1,7 @@
 //===- Exchange.cpp - Slots of the CPU engine in and out ------------------===//
 
 #include "capi/Failure.h"
+#include "state/DeferredState.h"
 #include "engine/Engine.h"
 
 #include <algorithm>
@@ -66,6 +67,7 @@ SlotImage Engine::exportSlot(int32_t slot, bool contents) {
   image.position = slots[size_t(slot)].position;
   image.fingerprint = package->manifest().fingerprint;
   for (LayerState &layer : layers) {
+    refuseDeferred(layer.manifest());
     LayerImage &out = image.layers.emplace_back();
     out.shape = LayerShape::of(layer.manifest());
     const int64_t first = layer.firstState(slot);
@@ -125,6 +127,8 @@ void Engine::importSlot(int32_t slot, int64_t position,
                         std::span<const PlacedLayer> placed, Stream) {
   checkBetweenSteps(slot);
   device.wait();
+  for (const LayerState &layer : layers)
+    refuseDeferred(layer.manifest());
   for (size_t i = 0; i < layers.size(); ++i) {
     LayerState &layer = layers[i];
     const LayerImage &image = placed[i].image;

@@ -6,15 +6,16 @@ namespace sinkstate::runtime {
 namespace {
 constexpr uint8_t kState = InFactoredDecode | InCompact | InDensify;
 constexpr uint8_t kTable = kState | InInit;
-constexpr uint8_t kDecode = InFactoredDecode | InDenseDecode;
+constexpr uint8_t kDecode = InFactoredDecode | InDenseDecode | InDeferredDecode;
+constexpr uint8_t kBuffer = kState | InDeferredDecode;
 
 // In the order of `Argument`.
 constexpr ArgumentInfo kArguments[] = {
     {"rows", kStoredType, kState},   {"weights", "f32*", kTable},
     {"row_base", "i64*", kTable},    {"rank", "i32*", kTable},
-    {"status", "i32*", kTable},      {"count", "i32*", kState},
-    {"buffer_k", "f32*", kState},    {"buffer_u", "f32*", kState},
-    {"buffer_g", "f32*", kState},    {"slots", "i32*", kDecode},
+    {"status", "i32*", kTable},      {"count", "i32*", kBuffer},
+    {"buffer_k", "f32*", kBuffer},   {"buffer_u", "f32*", kBuffer},
+    {"buffer_g", "f32*", kBuffer},   {"slots", "i32*", kDecode},
     {"q", "f32*", kDecode},          {"q_stride", "i64", kDecode},
     {"k", "f32*", kDecode},          {"k_stride", "i64", kDecode},
     {"v", "f32*", kDecode},          {"v_stride", "i64", kDecode},
@@ -33,7 +34,7 @@ constexpr ArgumentInfo kArguments[] = {
     {"out", "f32*", InDensify},      {"out_base", "i64*", InDensify},
     {"factors", "f32*", InInit},     {"matrices", "f32*", InInit},
     {"matrix_base", "i64*", InInit}, {"seed", "i64", InInit},
-    {"dense", kStoredType, InDenseDecode},
+    {"dense", kStoredType, InDenseDecode | InDeferredDecode},
 };
 static_assert(std::size(kArguments) == size_t(Argument::Size));
 } // namespace

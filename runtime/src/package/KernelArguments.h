@@ -35,7 +35,8 @@ enum ArgumentPlace : uint8_t {
   InCompact = 2,
   InDensify = 4,
   InDenseDecode = 8,
-  InInit = 16
+  InInit = 16,
+  InDeferredDecode = 32
 };
 
 inline constexpr std::string_view kStoredType = "stored*";

@@ -125,7 +125,9 @@ Policy parsePolicy(const ManifestObject &layer) {
 void checkBindings(const LayerManifest &layer, const KernelManifest &kernel) {
   uint8_t place = InDensify;
   if (kernel.role == KernelRole::Decode)
-    place = layer.denseForm ? InDenseDecode : InFactoredDecode;
+    place = layer.deferred    ? InDeferredDecode
+            : layer.denseForm ? InDenseDecode
+                              : InFactoredDecode;
   else if (kernel.role == KernelRole::Compact)
     place = InCompact;
   else if (kernel.role == KernelRole::Init)
@@ -135,7 +137,10 @@ void checkBindings(const LayerManifest &layer, const KernelManifest &kernel) {
     if (!(info.places & place))
       malformed("kernel '", kernel.name, "' binds '", info.name,
                 "', which the ", kernelRoleName(kernel.role), " kernel of the ",
-                layer.denseForm ? "dense" : "factored", " layer '", layer.name,
+                layer.deferred    ? "deferred"
+                : layer.denseForm ? "dense"
+                                  : "factored",
+                " layer '", layer.name,
                 "' does not have");
     if (info.type == kStoredType && kernel.storage != layer.storage)
       malformed("kernel '", kernel.name, "' takes '", info.name, "' in ",
@@ -216,10 +221,13 @@ LayerManifest parseLayer(const Json &json, size_t position,
   layer.type = object.nonEmptyString("type");
   parseSizes(object, layer);
   std::string form = object.string("form");
-  if (form != "factored" && form != "dense")
+  if (form != "factored" && form != "dense" && form != "deferred")
     malformed(object.place(), ": form '", form,
-              "', expected 'factored' or 'dense'");
-  layer.denseForm = form == "dense";
+              "', expected 'factored', 'dense' or 'deferred'");
+  layer.denseForm = form != "factored";
+  layer.deferred = form == "deferred";
+  if (layer.deferred)
+    layer.buffer = object.integer("buffer", 1, kMaxRows);
   if (!layer.denseForm)
     parseFactoredForm(object, layer);
   ManifestObject names = object.object("kernels");

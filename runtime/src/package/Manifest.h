@@ -33,6 +33,8 @@ struct LayerManifest {
   int32_t index = 0;
   int32_t heads = 0, keyHeads = 0, dv = 0, dk = 0;
   bool denseForm = false;
+  /// Of dense form, but written once in `buffer` tokens: a buffer of pairs.
+  bool deferred = false;
   int32_t active = 0, buffer = 0, draft = 0;
   bool channelDecay = false, hasBeta = false;
   Storage storage = Storage::F32; ///< of rows and dense states
@@ -42,6 +44,7 @@ struct LayerManifest {
   KernelIndex decode = kNoKernel, compact = kNoKernel, densify = kNoKernel;
   KernelIndex init = kNoKernel; ///< optional
 
+  bool hasBuffer() const { return !denseForm || deferred; }
   /// Rows in which nothing of a state can be lost: what `rank` must allow.
   int32_t neededRank() const;
 };

@@ -25,7 +25,7 @@ LayerLayout::LayerLayout(const LayerManifest &layer, int32_t slots,
       breakEvenRank(divideUp(denseStateBytes(), rowBytes() + 4)),
       fixedRank(layer.policy.kind == PolicyKind::Fixed), slots(slots),
       rankBound(layer.rank), buffer(layer.buffer),
-      denseForm(layer.denseForm) {
+      denseForm(layer.denseForm), deferred(layer.deferred) {
   // Work lists name states with 32 bits.
   if (states > INT32_MAX)
     fail(SS_INVALID_ARGUMENT, slots, " slots of ", layer.heads,
@@ -34,10 +34,12 @@ LayerLayout::LayerLayout(const LayerManifest &layer, int32_t slots,
   this->denseFallback = denseFallback && !fixedRank && !denseForm;
   int64_t pairs = int64_t(layer.buffer) + layer.draft;
   int64_t decayFloats = layer.channelDecay ? layer.dk : 1;
-  bool factored = !denseForm;
-  bufferKFloats = factored * (slots * layer.keyHeads * pairs * layer.dk);
-  bufferUFloats = factored * (states * pairs * layer.dv);
-  bufferGFloats = factored * (states * pairs * decayFloats);
+  bool buffered = !denseForm || deferred;
+  // Deferred layers have two halves of keys in turn: docs/interfaces.md.
+  int64_t keyRows = deferred ? 2 * pairs : pairs;
+  bufferKFloats = buffered * (slots * layer.keyHeads * keyRows * layer.dk);
+  bufferUFloats = buffered * (states * pairs * layer.dv);
+  bufferGFloats = buffered * (states * pairs * decayFloats);
   denseFormFloats = denseForm * (states * denseFloats);
   setPolicy(layer);
   setClasses(layer);
@@ -116,8 +118,9 @@ int64_t LayerLayout::fixedBytes(const Device &device) const {
     bytes += partBytes(states, sizeof(int64_t));     // row_base
     // rank, status, row_capacity
     bytes += 3 * partBytes(states, sizeof(int32_t));
-    bytes += partBytes(slots, sizeof(int32_t));      // count
   }
+  if (!denseForm || deferred)
+    bytes += partBytes(slots, sizeof(int32_t));      // count
   return int64_t(wholePages(device, bytes));
 }
 

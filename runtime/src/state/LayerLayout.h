@@ -63,7 +63,7 @@ private:
   void setClasses(const LayerManifest &layer);
 
   int64_t slots, rankBound, buffer;
-  bool denseForm;
+  bool denseForm, deferred;
 };
 
 } // namespace sinkstate::runtime

@@ -25,17 +25,16 @@ LayerState::LayerState(Device &device, const LayerManifest &manifest,
   if (manifest.denseForm) {
     dense = DeviceArray<std::byte>(
         next, sizes.denseFormFloats * elementBytes(sizes.storage));
+    if (manifest.deferred)
+      takeBuffers(next, slots);
     return;
   }
   rowBase = DeviceArray<int64_t>(next, sizes.states);
   rank = DeviceArray<int32_t>(next, sizes.states);
   status = DeviceArray<int32_t>(next, sizes.states);
-  count = DeviceArray<int32_t>(next, slots);
   rowCapacity = DeviceArray<int32_t>(next, sizes.states);
   std::fill_n(rowCapacity.data(), sizes.states, INT32_MAX);
-  bufferK = DeviceArray<float>(next, sizes.bufferKFloats);
-  bufferU = DeviceArray<float>(next, sizes.bufferUFloats);
-  bufferG = DeviceArray<float>(next, sizes.bufferGFloats);
+  takeBuffers(next, slots);
   rowPool = std::make_unique<RowPool>(device, sizes.states, sizes.classes,
                                       sizes.rowBytes(), budget);
   blocks.resize(size_t(sizes.states));
@@ -45,9 +44,18 @@ LayerState::LayerState(Device &device, const LayerManifest &manifest,
   readers.resize(size_t(sizes.states));
 }
 
+void LayerState::takeBuffers(std::byte *&next, int32_t slots) {
+  count = DeviceArray<int32_t>(next, slots);
+  bufferK = DeviceArray<float>(next, sizes.bufferKFloats);
+  bufferU = DeviceArray<float>(next, sizes.bufferUFloats);
+  bufferG = DeviceArray<float>(next, sizes.bufferGFloats);
+}
+
 void LayerState::reset(int32_t slot) {
   decodedTokens[size_t(slot)] = 0;
   const int64_t first = firstState(slot);
+  if (layer->deferred)
+    count[slot] = 0;
   if (layer->denseForm) {
     device->zero(denseOf(first), size_t(heads() * sizes.denseStateBytes()));
     return;

@@ -118,7 +118,7 @@ public:
   /// No limit here: every state gets the block that its compaction needs.
   DeviceArray<int32_t> rowCapacity;
   DeviceArray<float> bufferK, bufferU, bufferG;
-  /// Layers of dense form only: [slots, heads, dv, dk].
+  /// Layers of dense form only: [slots, heads, dv, dk]; deferred: [.., dk, dv].
   DeviceArray<std::byte> dense;
   std::byte *denseOf(int64_t state) const {
     return dense.data() + state * sizes.denseStateBytes();
@@ -133,6 +133,7 @@ public:
   std::vector<int64_t> decodedTokens;
 
 private:
+  void takeBuffers(std::byte *&next, int32_t slots);
   void moveRows(int64_t state, int64_t rows);
   bool stopReading(int64_t state) noexcept;
   void freeParked() noexcept;

@@ -17,6 +17,8 @@ template <typename T> T value(void *const *parameters, int index) {
 
 void orderPrograms(const ss::Schedule &schedule, const ss::ScheduleLayer &layer,
                    const int32_t *slots, int32_t batch) {
+  if (layer.deferred)
+    return;
   std::vector<std::pair<int32_t, int32_t>> programs;
   for (int32_t program = 0; program < batch * layer.heads; ++program)
     programs.push_back(
@@ -51,7 +53,8 @@ void hostSchedule(void *, void *const *parameters, unsigned blocks) {
         *schedule.faults |= ss::kSlotTwice;
       next += layer.heads;
     }
-    *layer.work_count = std::min(next, schedule.slots * layer.heads);
+    if (!layer.deferred)
+      *layer.work_count = std::min(next, schedule.slots * layer.heads);
   }
 }
 
@@ -78,6 +81,8 @@ void hostReset(void *, void *const *parameters, unsigned blocks) {
       return;
     const ss::ScheduleLayer &layer = schedule.layers[block];
     layer.count[slot] = 0;
+    if (layer.deferred)
+      continue;
     for (int32_t head = 0; head < layer.heads; ++head)
       ss::reset_state(layer, slot, head);
   }

@@ -28,7 +28,7 @@ struct Tables {
       layers.push_back({count[layer].data(), rank[layer].data(),
                         status[layer].data(), work[layer].data(),
                         &workCount[layer], order[layer].data(), heads[layer],
-                        4, layer, 20});
+                        4, layer, 0, 20});
     }
     schedule = {layers.data(), position.data(), &compactions,
                 &faults,       2,               4};
@@ -62,6 +62,24 @@ struct Tables {
   std::vector<ss::ScheduleLayer> layers;
   ss::Schedule schedule;
 };
+
+// A deferred layer is never due; its count runs through both halves of its keys.
+TEST(DeviceSchedule, CountsDeferredLayersAndListsNoneOfTheirStates) {
+  Tables t;
+  t.layers[1] = {t.count[1].data(), nullptr, nullptr, nullptr, nullptr,
+                 nullptr, 3, 4, 0, 1, 0};
+  std::vector<int32_t> counts;
+  for (int step = 0; step < 10; ++step) {
+    t.begin({2});
+    t.advance({2});
+    counts.push_back(t.count[1][2]);
+  }
+  EXPECT_EQ(counts, (std::vector<int32_t>{1, 2, 3, 4, 5, 6, 7, 8, 1, 2}));
+  EXPECT_EQ(t.compactions, 2 * t.heads[0]);
+  t.run(hostReset, 2, int32_t(2));
+  EXPECT_EQ(t.count[1][2], 0);
+  EXPECT_EQ(t.faults, 0);
+}
 
 TEST(DeviceSchedule, ListsTheStatesOfSlotsAtTheirPhase) {
   Tables t;

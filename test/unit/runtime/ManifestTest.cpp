@@ -102,8 +102,11 @@ TEST_F(Manifest, Fields) {
                   "layer 'layer0': rank 23 rows per state, expected at least "
                   "24");
   expectMalformed([](Json &m) { layer(m)["form"] = "sparse"; },
-                  "layer 'layer0': form 'sparse', expected 'factored' or "
-                  "'dense'");
+                  "layer 'layer0': form 'sparse', expected 'factored', 'dense' "
+                  "or 'deferred'");
+  expectMalformed(
+      [](Json &m) { layer(m)["form"] = "deferred", layer(m)["buffer"] = 0; },
+      "layer 'layer0': field 'buffer' is 0, expected 1 to 1024");
   expectMalformed([](Json &m) { layer(m)["has_beta"] = 1; },
                   "layer 'layer0': field 'has_beta' is of type number, "
                   "expected true or false");
@@ -184,8 +187,8 @@ TEST_F(Manifest, Kernels) {
 
 TEST_F(Manifest, QuotedTextStaysOnOneLine) {
   expectMalformed([](Json &m) { layer(m)["form"] = "a\nb\x01"; },
-                  "layer 'layer0': form 'a b ', expected 'factored' or "
-                  "'dense'");
+                  "layer 'layer0': form 'a b ', expected 'factored', 'dense' or "
+                  "'deferred'");
 }
 
 // Every field in turn is missing, or of every other type: a line, no crash.

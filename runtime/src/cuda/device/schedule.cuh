@@ -20,7 +20,8 @@ enum ScheduleFault : int32_t {
   kSlotTwice = 2       ///< more states are due than there are
 };
 
-/// One factored layer. The arrays are those that kernels get.
+/// One layer with a buffer. The arrays are those that kernels get; a deferred
+/// layer, which its decode kernel compacts itself, has `count` alone.
 struct ScheduleLayer {
   int32_t *count;      // [slots]
   int32_t *rank;       // [slots * heads]
@@ -28,11 +29,11 @@ struct ScheduleLayer {
   int32_t *work;       // [slots * heads]
   int32_t *work_count; // [1]
   int32_t *order;      // [slots * heads], programs of the batch
-  int32_t heads, buffer, phase;
+  int32_t heads, buffer, phase, deferred;
   int32_t dense_rows; // that a dense state counts as
 };
 
-/// All of an engine's factored layers.
+/// All of an engine's layers with buffers.
 struct Schedule {
   const ScheduleLayer *layers;
   int64_t *position;    // [slots]
@@ -45,6 +46,8 @@ struct Schedule {
 /// the request's own position decides, so that its bits do not depend on when
 /// it joined; a full buffer always does.
 SS_BOTH_SIDES bool is_due(const ScheduleLayer &layer, int64_t position, int32_t count) {
+  if (layer.deferred)
+    return false;
   return (position + 1) % layer.buffer == layer.phase || count + 1 >= layer.buffer;
 }
 
@@ -67,6 +70,11 @@ SS_BOTH_SIDES bool list_states(const Schedule &schedule, const ScheduleLayer &la
 /// Ends the step of one slot in one layer; returns the states compacted.
 SS_BOTH_SIDES int32_t advance_count(const ScheduleLayer &layer, int64_t position, int32_t slot) {
   const int32_t count = layer.count[slot];
+  if (layer.deferred) {
+    // Two halves of keys in turn; see state/DeferredState.h.
+    layer.count[slot] = count == 2 * layer.buffer ? 1 : count + 1;
+    return 0;
+  }
   const bool due = is_due(layer, position, count);
   layer.count[slot] = due ? 0 : count + 1;
   return due ? layer.heads : 0;
@@ -118,7 +126,7 @@ __device__ __forceinline__ void list_due(const ss::Schedule &schedule, const ss:
   }
   __syncthreads();
   const int32_t most = schedule.slots * layer.heads;
-  if (threadIdx.x == 0)
+  if (threadIdx.x == 0 && !layer.deferred)
     *layer.work_count = next < most ? next : most;
 }
 
@@ -160,6 +168,8 @@ __device__ __forceinline__ void order_programs(const ss::Schedule &schedule,
                                                const ss::ScheduleLayer &layer, const int32_t *slots,
                                                int32_t batch) {
   __shared__ int32_t counts[ss::kSizeClasses];
+  if (layer.deferred)
+    return;
   const int32_t programs = batch * layer.heads;
   const int32_t rounded = (programs + blockDim.x - 1) / blockDim.x * blockDim.x;
   for (int32_t size = threadIdx.x; size < ss::kSizeClasses; size += blockDim.x)
@@ -216,6 +226,8 @@ extern "C" __global__ void ss_reset_slot(ss::Schedule schedule, int32_t slot) {
   const ss::ScheduleLayer &layer = schedule.layers[blockIdx.x];
   if (threadIdx.x == 0)
     layer.count[slot] = 0;
+  if (layer.deferred)
+    return;
   for (int32_t head = threadIdx.x; head < layer.heads; head += blockDim.x)
     ss::reset_state(layer, slot, head);
 }

@@ -57,9 +57,28 @@ func.func private @f(!ss.state<rwkv, heads = 4, key_heads = 2, dv = 80, dk = 128
 
 // -----
 
-// expected-error @+2 {{to be one of: factored, dense}}
+// expected-error @+2 {{to be one of: factored, dense, deferred}}
 // expected-error @+1 {{failed to parse SS_StateType parameter 'form'}}
 func.func private @f(!ss.state<gdn, heads = 4, key_heads = 2, dv = 80, dk = 128, form = sparse, active = 8, buffer = 8, rank = 96, storage = f32>)
+
+// -----
+
+// expected-error @+1 {{a deferred state has a 'buffer' of 1 to 64 and no 'active', 'rank' or 'draft'}}
+func.func private @f(!ss.state<gdn, heads = 4, key_heads = 2, dv = 80, dk = 128, form = deferred, storage = f32>)
+
+// -----
+
+// expected-error @+1 {{a deferred state has a 'buffer' of 1 to 64 and no 'active', 'rank' or 'draft'}}
+func.func private @f(!ss.state<gdn, heads = 4, key_heads = 2, dv = 80, dk = 128, form = deferred, active = 8, buffer = 8, rank = 96, storage = f32>)
+
+// -----
+
+!D = !ss.state<gdn, heads = 4, key_heads = 2, dv = 80, dk = 128, form = dense, storage = f32>
+func.func @f(%s: !D) {
+  // expected-error @+1 {{has a dense state, expected form = deferred}}
+  %0 = ss.fold %s : !D
+  return
+}
 
 // -----
 

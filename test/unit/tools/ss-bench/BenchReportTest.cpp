@@ -26,9 +26,11 @@ TEST(BenchReport, PrintsTimesAndRatios) {
   const std::string rows = formatTimes(result, result.batches[1], baselines);
   EXPECT_EQ(rows,
             "| 8 | synthetic | on | 80.00 | 64.00 | 16.00 (20.0 %) | 0.0 / 0.0 "
-            "| 128.00 | 2.00 (50 %) | 240 | 1.100 | own dense 4.00x, fla_gdn "
-            "f32 3.00x |\n"
+            "| 128.00 | 2.00 (50 %) | 240 | 1.100 | own dense 4.00x, own "
+            "deferred 2.00x, fla_gdn f32 3.00x |\n"
             "| 8 | own dense | on | 320.00 | 64.00 | 256.00 (80.0 %) | 0.0 / "
+            "0.0 | 128.00 | 2.00 (50 %) | 240 | 1.100 | - |\n"
+            "| 8 | own deferred | on | 160.00 | 64.00 | 96.00 (60.0 %) | 0.0 / "
             "0.0 | 128.00 | 2.00 (50 %) | 240 | 1.100 | - |\n");
   const std::string header = formatTimeHeader();
   EXPECT_EQ(columns(header.substr(header.find("|---"))),
@@ -40,6 +42,9 @@ TEST(BenchReport, SaysWhatIsWrong) {
   EXPECT_NE(sizes.find("| 1.0e-06 | 0.0e+00 | 0.000 | yes |"),
             std::string::npos)
       << sizes;
+  EXPECT_EQ(columns(sizes.substr(1, sizes.find('\n', 1))),
+            columns(sizes.substr(sizes.find("|---"))) / 7)
+      << sizes;
   EXPECT_NE(sizes.find("| 1.0e+00 | 0.0e+00 | 0.000 | **no** |"),
             std::string::npos)
       << sizes;
@@ -47,7 +52,7 @@ TEST(BenchReport, SaysWhatIsWrong) {
 
 TEST(BenchReport, WritesJson) {
   BenchResult result = someResult();
-  result.start = StartResult{3, 2, 1.5, 0.25};
+  result.start = StartResult{3, 2, 0.5, 1.5, 0.25};
   const auto json = nlohmann::json::parse(
       formatJson(result, *Baselines::parse(kBaselineLines, "times")));
   EXPECT_EQ(json.at("measurements").size(), 2u);
@@ -55,8 +60,11 @@ TEST(BenchReport, WritesJson) {
   EXPECT_EQ(json.at("measurements")[0].at("check").at("correct"), true);
   EXPECT_EQ(json.at("measurements")[1].at("check").at("correct"), false);
   EXPECT_EQ(json.at("own_dense")[1].at("step_us"), 320);
+  EXPECT_EQ(json.at("own_deferred")[1].at("step_us"), 160);
+  EXPECT_EQ(json.at("measurements")[0].at("own_deferred_us"), 20);
   EXPECT_EQ(json.at("baselines")[0].at("kernel"), "fla_gdn");
   EXPECT_EQ(json.at("start_seconds").at("cached"), 0.25);
+  EXPECT_EQ(json.at("start_seconds").at("compile"), 0.5);
 }
 
 } // namespace

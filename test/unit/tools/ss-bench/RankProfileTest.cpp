@@ -21,10 +21,10 @@ TEST(RankProfile, DrawsItsSharesReproducibly) {
   for (int i = 0; i < kDraws; ++i) {
     const int32_t rank = profile->draw(random, 100);
     ASSERT_EQ(rank, profile->draw(again, 100));
-    ASSERT_TRUE((rank >= 2 && rank <= 48) || rank == 100) << rank;
-    dense += rank == 100;
-    small += rank <= 8;
-    sum += rank == 100 ? 0 : rank;
+    ASSERT_TRUE((rank >= 2 && rank <= 48) || rank == -1) << rank;
+    dense += rank == -1;
+    small += rank >= 0 && rank <= 8;
+    sum += rank == -1 ? 0 : rank;
   }
   EXPECT_NEAR(double(dense) / kDraws, 0.02, 0.005);
   EXPECT_NEAR(double(small) / kDraws, 0.22, 0.015);
@@ -72,24 +72,43 @@ TEST(RankProfile, DrawsFromATrace) {
   int fours = 0;
   for (int i = 0; i < 4000; ++i) {
     const int32_t rank = profile->draw(random, 60);
-    ASSERT_TRUE(rank == 4 || rank == 60) << rank;
+    ASSERT_TRUE(rank == 4 || rank == -1) << rank;
     fours += rank == 4;
   }
   EXPECT_NEAR(fours, 3000, 120);
 }
 
+TEST(RankProfile, DrawsFromTheRanksOfALayersType) {
+  const std::string file =
+      fileWith("# of some run, 7 7 7\ngdn 5 5,5\n5\nkda -1\ngdn 5\n");
+  auto profile = RankProfile::parse("trace:" + file);
+  ASSERT_TRUE(profile) << profile.error();
+  std::mt19937_64 random(4);
+  int fives = 0;
+  for (int i = 0; i < 600; ++i) {
+    ASSERT_EQ(profile->draw(random, 60, "gdn"), 5);
+    ASSERT_EQ(profile->draw(random, 60, "kda"), -1);
+    // A type that the file has not: any of its ranks.
+    fives += profile->draw(random, 60, "mamba2") == 5;
+  }
+  EXPECT_NEAR(fives, 500, 50);
+}
+
 TEST(RankProfile, SaysWhatIsWrongInATrace) {
   EXPECT_EQ(RankProfile::parse("trace:/no/file").error(),
             "/no/file: cannot be read, expected a file of ranks");
-  for (const char *content : {"3 x", "3 -2"}) {
-    const std::string file = fileWith(content);
+  for (const char *word : {"4x", "-2", "3.5"}) {
+    const std::string file = fileWith(std::string("3 ") + word);
     EXPECT_EQ(RankProfile::parse("trace:" + file).error(),
-              file + ": rank 2 is no number of at least -1, expected whole "
-                     "numbers with spaces, commas or lines between them");
+              file + ": rank 2 is '" + word +
+                  "', expected whole numbers of at least -1, and names of layer "
+                  "types, with spaces, commas or lines between them");
   }
-  const std::string file = fileWith(" ");
-  EXPECT_EQ(RankProfile::parse("trace:" + file).error(),
-            file + ": has no ranks, expected at least one");
+  for (const char *empty : {" ", "gdn\n", "# 1 2 3\n"}) {
+    const std::string file = fileWith(empty);
+    EXPECT_EQ(RankProfile::parse("trace:" + file).error(),
+              file + ": has no ranks, expected at least one");
+  }
 }
 
 TEST(RankOrder, SortsOrLeavesRanks) {

@@ -23,7 +23,8 @@ inline sinkstate::runtime::LayerManifest gdnLayer() {
 /// Two batch sizes, with the dense form; B = 8 is not correct.
 inline BenchResult someResult() {
   BenchResult result;
-  result.package = "some<model>";
+  result.model = "some<model>";
+  result.storage = "f32";
   result.profile = "uniform:8";
   result.device = "a GPU";
   result.shape = {"gdn", 4, 2, 16, 32};
@@ -42,7 +43,11 @@ inline BenchResult someResult() {
     m.outputError = batch == 8 ? 1 : 1e-6;
     Measured dense = m;
     dense.data = "synthetic", dense.step = 40 * batch;
-    result.batches.push_back({batch, {m}, dense});
+    Measured deferred = dense;
+    deferred.step = 20 * batch;
+    BatchResult all{batch, {}, {}, {}};
+    all.add({m, dense, deferred}, true, true);
+    result.batches.push_back(all);
   }
   return result;
 }

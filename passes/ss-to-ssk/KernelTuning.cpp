@@ -1,0 +1,138 @@
+//===- KernelTuning.cpp - what a device asks of kernels -------------------===//
+//
+// Part of the SinkState project.
+//
+//===----------------------------------------------------------------------===//
+#include "KernelTuning.h"
+
+#include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <algorithm>
+
+using namespace llvm;
+
+namespace sinkstate {
+
+namespace {
+/// Which kernels a row is for.
+enum class Kernels {
+  all,
+  decodeWithoutDelta, ///< these of factored states
+  decodeChannels,     ///< with a decay per key channel
+  decodeDelta,
+  compactWithoutDelta
+};
+
+struct Row {
+  StringLiteral device;
+  Kernels kernels;
+  KernelTuning tuning;
+};
+} // namespace
+
+// The first row that fits holds. docs/rationale.md, "What was measured and
+// dropped", has the figures and how they were taken.
+static const Row kRows[] = {
+    {"cpu",
+     Kernels::all,
+     {1, 1, std::nullopt,
+      "one row at a time leaves the vector registers to the sums"}},
+    {"sm_90",
+     Kernels::decodeWithoutDelta,
+     {8, 1, 20,
+      "a row takes part in one product, so eight fit the registers: 71 to 65 us "
+      "on an H200 (B = 128, ranks nemo4b); 20 resident blocks 1 to 3 % faster "
+      "still"}},
+    {"sm_90",
+     Kernels::decodeChannels,
+     {4, 1, 24,
+      "left alone, the GPU's compiler serialises the loads: 57.7 to 47.3 us on "
+      "an H200 with 24 resident blocks (B = 128, ranks qwen9b); eight rows 1 to "
+      "4 % slower"}},
+    {"sm_90",
+     Kernels::decodeDelta,
+     {4, 1, std::nullopt,
+      "four rows hide the latency of memory, eight are 1 to 4 % slower on an "
+      "H200 (128 registers); 20 or 24 resident blocks 4 to 6 % slower"}},
+    {"sm_90",
+     Kernels::compactWithoutDelta,
+     {4, 1, 16,
+      "128 registers instead of 168 leave more to the decodes that run beside "
+      "it: 2 to 5 % of a step on an H200 (B = 128, ranks nemo4b); under the "
+      "delta rule 1 to 4 % slower"}},
+    {"sm_90",
+     Kernels::all,
+     {4, 1, std::nullopt,
+      "four rows hide the latency of memory; with one warp a block none waits "
+      "for the largest state: 2 to 6 % faster on an H200 than four warps"}},
+};
+
+ArrayRef<StringLiteral> getTunedDevices() {
+  static const StringLiteral devices[] = {"cpu", "sm_90"};
+  return devices;
+}
+
+static bool fits(Kernels kernels, StringRef role, const LayerShape &shape) {
+  const bool decode = role == "decode" && shape.form == ss::Form::factored;
+  switch (kernels) {
+  case Kernels::all:
+    return true;
+  case Kernels::decodeWithoutDelta:
+    return decode && !shape.delta;
+  case Kernels::decodeChannels:
+    return decode && shape.channelDecay;
+  case Kernels::decodeDelta:
+    return decode && shape.delta;
+  case Kernels::compactWithoutDelta:
+    return role == "compact" && !shape.delta;
+  }
+  llvm_unreachable("every kind of kernel is handled");
+}
+
+KernelTuning getKernelTuning(StringRef device, StringRef role,
+                             const LayerShape &shape) {
+  for (const Row &row : kRows)
+    if (row.device == device && fits(row.kernels, role, shape)) {
+      KernelTuning tuning = row.tuning;
+      // Whatever reads one row at a time without the delta rule, other roles of
+      // such layers too, has the registers for twice as many.
+      if (!shape.delta && tuning.rowsInFlight == 4)
+        tuning.rowsInFlight = 8;
+      return tuning;
+    }
+  llvm::report_fatal_error("a device has no row in KernelTuning.cpp");
+}
+
+StepBytes countStepBytes(const LayerShape &shape, int64_t components,
+                         int64_t buffer) {
+  const double element = shape.isNarrow() ? 2 : 4;
+  const double width = double(shape.rowLength());
+  const double row = element * width + 4;
+  const double decays = shape.channelDecay ? double(shape.dk) : 1;
+  const double perHead = double(shape.dk) / double(shape.group());
+  const double pairs = (double(buffer) - 1) / 2 + 1; // one of them is written
+  const double pair = 4 * (double(shape.dv) + decays + perHead);
+  const double token =
+      4 * (2 * double(shape.dv) + decays + shape.hasBeta + 2 * perHead);
+  const double active =
+      double(std::min<int64_t>(shape.active, components));
+  return {double(components) * row + pairs * pair + token,
+          2 * active * row / double(buffer) + 4 * (width + 1)};
+}
+
+std::string explainBuffer(const LayerShape &shape) {
+  // About what the published models store (docs/performance.md, profiles).
+  constexpr int64_t kComponents = 20;
+  auto sum = [&](int64_t buffer) {
+    const StepBytes bytes = countStepBytes(shape, kComponents, buffer);
+    return formatv("{0:F0} + {1:F0} bytes", bytes.decode, bytes.compact).str();
+  };
+  return formatv("a buffer of {0} and {1} active components: with {2} stored, a "
+                 "state's decode and a step's share of its compaction move {3}; "
+                 "with a buffer of {4}, {5}",
+                 shape.capacity, shape.active, kComponents, sum(shape.capacity),
+                 2 * shape.capacity, sum(2 * shape.capacity))
+      .str();
+}
+
+} // namespace sinkstate

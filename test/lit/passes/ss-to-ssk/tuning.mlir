@@ -1,0 +1,44 @@
+// What the graph does not say comes from the device's row of a table, or from the
+// options; with `report` every kernel tells what was chosen, and why.
+// RUN: ss-opt --ss-pipeline="report=true" %s -o %t.default 2>&1 | FileCheck %s --check-prefix=GPU
+// RUN: ss-opt --ss-pipeline %s -o %t.plain 2>&1 | count 0
+// RUN: diff %t.default %t.plain
+// RUN: ss-opt --ss-pipeline="device=cpu report=true" %s -o %t.cpu 2>&1 | FileCheck %s --check-prefix=CPU
+// RUN: ss-opt --ss-pipeline="rows-in-flight=2 programs-per-block=4 report=true" %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=OPTIONS
+// RUN: FileCheck %s --check-prefix=KERNELS < %t.default
+// RUN: not ss-opt --ss-pipeline="device=sm_61" %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=DEVICE
+// RUN: not ss-opt --ss-pipeline="rows-in-flight=-1" %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=ROWS
+
+ss.model @model {
+  ss.layer @layer0 type gdn index 0 heads 2 key_heads 1 dv 128 dk 128
+      gate #ss.gate<softplus> norm #ss.norm<add, 1.0e-6> query_scale 1.0
+      policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage f32 form factored
+  ss.layer @layer1 type mamba2 index 1 heads 2 key_heads 1 dv 80 dk 128
+      gate #ss.gate<softplus> norm #ss.norm<none> query_scale 1.0
+      policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage f32 form factored
+  ss.layer @layer2 type kda index 2 heads 2 key_heads 2 dv 128 dk 128
+      gate #ss.gate<softplus_channel> norm #ss.norm<add, 1.0e-6> query_scale 1.0
+      policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage f32 form factored
+}
+
+// GPU: remark: made 9 functions for 3 layers
+// GPU: remark: at most 1 of 3 layers compact in one step
+// GPU: remark: @gdn_decode_{{.*}}: 4 rows in flight, 1 warps a block (sm_90: four rows hide the latency of memory, {{.*}})
+// Decode: 20 rows of 1028 bytes, 4.5 pairs of 772, 1544 of a token; a compaction:
+// 8 rows read and written and 8 pairs read, once in 8 steps.
+// GPU: remark: @gdn_compact_{{.*}}: 4 rows in flight, {{.*}}; a kernel of its own beside decode; a buffer of 8 and 8 active components: with 20 stored, a state's decode and a step's share of its compaction move {{[0-9]+}} + 3084 bytes; with a buffer of 16, {{[0-9]+}} + 2056 bytes
+// GPU: remark: @mamba2_decode_{{.*}}: 8 rows in flight, 1 warps a block, 20 resident blocks (sm_90: {{.*}}71 to 65 us{{.*}})
+// GPU: remark: @kda_decode_{{.*}}: 4 rows in flight, 1 warps a block, 24 resident blocks (sm_90: {{.*}})
+
+// CPU: remark: @gdn_decode_{{.*}}: 1 rows in flight (cpu: one row at a time leaves the vector registers to the sums)
+// CPU: remark: @mamba2_decode_{{.*}}: 1 rows in flight (cpu:
+
+// OPTIONS: remark: @gdn_decode_{{.*}}: 2 rows in flight, 4 warps a block (sm_90: as the options ask for)
+// OPTIONS: remark: @mamba2_decode_{{.*}}: 4 rows in flight, 4 warps a block (sm_90: as the options ask for)
+
+// KERNELS: ssk.kernel @gdn_decode{{.*}}{programs_per_block = 1
+// KERNELS: ssk.kernel @mamba2_decode{{.*}}min_blocks = 20
+// KERNELS: ssk.kernel @kda_decode{{.*}}min_blocks = 24
+
+// DEVICE: error: no choices are known for device 'sm_61'; expected cpu or sm_90
+// ROWS: error: rows-in-flight and programs-per-block must be at least 1, or 0 for what the device asks for, found -1 and 0
