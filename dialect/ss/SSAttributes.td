@@ -30,7 +30,14 @@ def SS_FormEnum : SS_Enum<"Form", "form of a stored state", [
 def SS_StorageEnum : SS_Enum<"Storage", "element type of stored component rows", [
   I32EnumAttrCase<"f32", 0>,
   I32EnumAttrCase<"f16", 1>,
-  I32EnumAttrCase<"bf16", 2>
+  I32EnumAttrCase<"bf16", 2>,
+  I32EnumAttrCase<"fp8", 3>
+]>;
+
+// Of what is narrower than f32.
+def SS_RoundingEnum : SS_Enum<"Rounding", "rounding of stored rows", [
+  I32EnumAttrCase<"nearest", 0>,
+  I32EnumAttrCase<"stochastic", 1>
 ]>;
 
 def SS_PolicyKindEnum : SS_Enum<"PolicyKind", "rule of truncation", [

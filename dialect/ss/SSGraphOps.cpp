@@ -43,6 +43,13 @@ static void printStorage(OpAsmPrinter &printer, LayerOp, StorageAttr attr) {
   printer << stringifyEnum(attr.getValue());
 }
 
+static ParseResult parseRounding(OpAsmParser &parser, RoundingAttr &attr) {
+  return parseEnumWord<RoundingAttr, Rounding>(parser, "rounding", attr);
+}
+static void printRounding(OpAsmPrinter &printer, LayerOp, RoundingAttr attr) {
+  printer << stringifyEnum(attr.getValue());
+}
+
 static ParseResult parseCoreKind(OpAsmParser &parser, CoreKindAttr &attr) {
   return parseEnumWord<CoreKindAttr, CoreKind>(parser, "core", attr);
 }
@@ -173,7 +180,8 @@ StateType LayerOp::getStateType() {
   return StateType::get(getContext(), getType(), getHeads(), getKeyHeads(),
                         getDv(), getDk(), getForm(), factored ? getActive() : 0,
                         factored ? getBuffer() : 0, getRankBound(),
-                        getStorage(), factored ? getDraft() : 0);
+                        getStorage(), factored ? getDraft() : 0,
+                        getRoundingKind());
 }
 
 FlatSymbolRefAttr LayerOp::getKernel(StringRef role) {
@@ -270,6 +278,10 @@ LogicalResult LayerOp::verify() {
     return failure();
   if (failed(verifyRecurrence(*this)) || failed(verifyPolicy(*this)))
     return failure();
+  if (!isFactored() && getStorage() == Storage::fp8)
+    return emit() << kNoDenseFp8;
+  if (getRoundingKind() == Rounding::stochastic && getStorage() == Storage::f32)
+    return emit() << kNoRoundingOfF32;
   return verifyKernels(*this);
 }
 

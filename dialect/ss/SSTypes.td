@@ -24,7 +24,11 @@ def SS_StateType : SS_Type<"State", "state"> {
 
     `rank` is an upper bound of stored rows. `draft` (default 0) are buffer rows
     for speculative tokens beyond `buffer`. Head `h` reads key head
-    `h / (heads / key_heads)`.
+    `h / (heads / key_heads)`. `storage` is the type of stored rows and of `H`;
+    rows of `fp8` are 2^8 times as long as what they mean, and only factored
+    states have them. `rounding` (default `nearest`, ties to even) is how a
+    storage narrower than f32 is written: `stochastic` rounds up with the
+    probability of the part that is lost.
 
     Example:
 
@@ -41,10 +45,12 @@ def SS_StateType : SS_Type<"State", "state"> {
     DefaultValuedParameter<"int64_t", "0">:$buffer,
     DefaultValuedParameter<"int64_t", "0">:$rank,
     EnumParameter<SS_StorageEnum>:$storage,
-    DefaultValuedParameter<"int64_t", "0">:$draft);
+    DefaultValuedParameter<"int64_t", "0">:$draft,
+    DefaultValuedParameter<"::sinkstate::ss::Rounding",
+                           "::sinkstate::ss::Rounding::nearest">:$rounding);
   let assemblyFormat = [{
     `<` $layer_type `,` struct($heads, $key_heads, $dv, $dk, $form, $active,
-                               $buffer, $rank, $storage, $draft) `>`
+                               $buffer, $rank, $storage, $draft, $rounding) `>`
   }];
   let extraClassDeclaration = [{
     bool isFactored() const { return getForm() == Form::factored; }

@@ -55,6 +55,10 @@ EngineBackend::create(const ss_package *package, ss_engine_options options,
     int32_t slot;
     if (ss_slot_alloc(backend->handle, &slot, nullptr) != SS_OK)
       return lastError("slot of request " + std::to_string(request));
+    // Requests that round stochastically do so independently.
+    if (ss_slot_set_rounding_key(backend->handle, slot, uint64_t(request),
+                                 nullptr) != SS_OK)
+      return lastError("slot of request " + std::to_string(request));
     backend->slotOfRequest.push_back(slot);
   }
   if (options.device == SS_DEVICE_CUDA) {

@@ -114,7 +114,7 @@ void CompactLowering::foldChannelDecay() {
     });
     v = k.map(tile, {v, inverse}, {{0, 1}, {0}},
               [&](ValueRange e) { return k.mul(e[0], e[1]); });
-    k.store(v, rows, at, stride, limit);
+    t.storeRow(v, i, 0, stride, limit);
     Value w = k.load(numbers, t.arguments["weights"], k.add(t.base, i), Value(),
                      limit);
     k.store(k.map(numbers, {w, length},

@@ -23,6 +23,7 @@ LayerShape LayerShape::of(ss::StateType type) {
   shape.delta = info.theta != 0;
   shape.hasBeta = info.hasBeta;
   shape.storage = type.getStorage();
+  shape.stochastic = type.getRounding() == ss::Rounding::stochastic;
   return shape;
 }
 
@@ -34,6 +35,8 @@ mlir::Type LayerShape::storageType(mlir::MLIRContext *context) const {
     return mlir::Float16Type::get(context);
   case ss::Storage::bf16:
     return mlir::BFloat16Type::get(context);
+  case ss::Storage::fp8:
+    return mlir::Float8E4M3FNType::get(context);
   }
   llvm_unreachable("every storage is handled");
 }

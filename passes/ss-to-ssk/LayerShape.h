@@ -20,6 +20,7 @@ struct LayerShape {
   bool delta;        ///< theta = 1: the delta rule's correction
   bool hasBeta;
   ss::Storage storage; ///< element type of stored rows and of dense states
+  bool stochastic;     ///< rounded so, to that type
 
   static LayerShape of(ss::StateType type);
 
@@ -28,6 +29,8 @@ struct LayerShape {
   /// Whether stored rows have fewer bits than what is computed with.
   bool isNarrow() const { return storage != ss::Storage::f32; }
   mlir::Type storageType(mlir::MLIRContext *context) const;
+  /// Whether a state may be dense: 8 bits hold rows of unit length alone.
+  bool mayBeDense() const { return storage != ss::Storage::fp8; }
   /// Value heads that share one key head.
   int64_t group() const { return heads / keyHeads; }
   /// Components and pairs that take part in one compaction.

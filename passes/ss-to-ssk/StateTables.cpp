@@ -23,6 +23,14 @@ struct ArgumentTypes {
   Type f32, i32, i64, floats, ints, longs;
   Type stored; ///< rows and dense states
 };
+
+/// What kernels that round stochastically take beside the rest.
+void addRounding(SmallVectorImpl<KernelArguments::Argument> &signature,
+                 const LayerShape &shape, const ArgumentTypes &t) {
+  if (shape.stochastic)
+    signature.append(
+        {{"positions", t.longs}, {"request_keys", t.longs}, {"layer", t.i32}});
+}
 } // namespace
 
 SmallVector<KernelArguments::Argument>
@@ -58,6 +66,8 @@ KernelArguments::decode(const LayerShape &shape, bool denseForm,
   signature.push_back({"a_log", t.floats});
   signature.push_back({"dt_bias", t.floats});
   addInput("y", "y_stride");
+  if (denseForm)
+    addRounding(signature, shape, t);
   return signature;
 }
 
@@ -71,6 +81,7 @@ KernelArguments::compact(const LayerShape &shape, MLIRContext *context) {
                     {"policy_value", t.f32},
                     {"max_rank", t.i32},
                     {"row_capacity", t.ints}});
+  addRounding(signature, shape, t);
   return signature;
 }
 
@@ -83,6 +94,8 @@ KernelArguments::densify(const LayerShape &shape, MLIRContext *context) {
                     {"count_ahead", t.i32},
                     {"out", t.floats},
                     {"out_base", t.longs}});
+  if (shape.mayBeDense())
+    addRounding(signature, shape, t);
   return signature;
 }
 
@@ -137,6 +150,33 @@ void StateTables::readExtent(Value ahead) {
   base = k.name("base", k.toIndex(k.read(arguments["row_base"], state)));
   Value pairs = k.read(arguments["count"], slot);
   count = k.name("pairs", k.toIndex(ahead ? k.add(pairs, ahead) : pairs));
+}
+
+void StateTables::readRounding(Value ahead) {
+  if (!shape.stochastic)
+    return;
+  k.note("what the random bits of rounding depend on");
+  Value position = k.read(arguments["positions"], slot);
+  if (ahead)
+    position = k.add(position, k.toI64(k.toIndex(ahead)));
+  roundingKey = k.name(
+      "rounding_key",
+      StochasticRounding::mixKey(k, k.read(arguments["request_keys"], slot),
+                                 position, arguments["layer"], head));
+}
+
+void StateTables::storeRounded(Value tile, Value memory, Value at, Value row,
+                               int64_t column, Value stride, Value limit) {
+  if (roundingKey)
+    tile = StochasticRounding(k, shape.storage, roundingKey)
+               .round(tile, row, column);
+  k.store(tile, memory, at, stride, limit);
+}
+
+void StateTables::storeRow(Value tile, Value i, int64_t column, Value stride,
+                           Value limit) {
+  storeRounded(tile, arguments["rows"], row(i, column), i, column, stride,
+               limit);
 }
 
 Value StateTables::row(Value i, int64_t column) {

@@ -224,7 +224,7 @@ Value CompactLowering::listKept(ss::PolicyAttr policy, Value limit) {
 
 void CompactLowering::writeNewRows(Value first, Value kept, Value free) {
   const LayerShape &s = t.shape;
-  Value zero = k.index(0), rows = t.arguments["rows"];
+  Value zero = k.index(0);
   struct Moved {
     Value isThere, from, to, v, u;
   };
@@ -247,8 +247,8 @@ void CompactLowering::writeNewRows(Value first, Value kept, Value free) {
   }
   for (Moved &row : moved) {
     auto write = [&] {
-      k.store(row.v, rows, t.row(row.to, 0));
-      k.store(row.u, rows, t.row(row.to, s.dk));
+      t.storeRow(row.v, row.to, 0);
+      t.storeRow(row.u, row.to, s.dk);
       k.write(k.read(newWeights, row.from), weights, row.to);
     };
     if (row.isThere)
@@ -334,6 +334,7 @@ LogicalResult lowerCompact(ss::FusedOp fused, const LayerShape &shape,
     tables.locateState(
         k.name("state", k.toIndex(k.read(arguments["work"], program))));
     tables.readExtent(arguments["count_ahead"]);
+    tables.readRounding(arguments["count_ahead"]);
     int64_t rowsInFlight = std::min<int64_t>(choices.rowsInFlight, 4);
     result = CompactLowering(fused, tables, rowsInFlight).run();
   });

@@ -55,7 +55,8 @@ static std::string getNameStem(LayerOp layer, StringRef role) {
     stem += llvm::formatv("_d{0}", layer.getDraft());
   if (role == "compact")
     stem += "_" + stringifyEnum(layer.getCoreKind()).str();
-  return stem + "_" + stringifyEnum(layer.getStorage()).str();
+  stem += "_" + stringifyEnum(layer.getStorage()).str();
+  return layer.getRoundingKind() == Rounding::stochastic ? stem + "_sr" : stem;
 }
 
 namespace {

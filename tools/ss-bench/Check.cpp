@@ -97,11 +97,14 @@ void DecodeBench::checkCompacted(Followed &state, const std::vector<float> &now,
   engine->ranks(int32_t(state.layer), state.slot, after.data());
   engine->status(int32_t(state.layer), state.slot, status.data());
   const std::vector<double> errors = state.recurrence.stateErrors(now);
+  // Both sides of new rows are rounded; stochastically, by up to twice as much.
+  const double rounded = (layer.stochastic ? 8.0 : 4.0) *
+                         double(roundingError(layer.storage));
   for (size_t head = 0; head < errors.size(); ++head) {
     const int32_t dropped =
         std::max(0, state.ranks[head] + layer.buffer - after[head]);
-    const double allowed =
-        kStateTolerance + dropped * shape.data->threshold();
+    const double allowed = kStateTolerance + rounded +
+                           dropped * shape.data->threshold();
     if (layer.policy.kind == PolicyKind::Relative && status[head] == 0)
       result.compactionError =
           std::max(result.compactionError, errors[head] / allowed);
@@ -117,6 +120,12 @@ void DecodeBench::check(Measured &result) {
   std::vector<Followed> followed = followedStates();
   for (Followed &state : followed) {
     const LayerManifest &layer = layers()[state.layer];
+    // A dense state is rounded at every token.
+    if (layer.denseForm)
+      result.roundingError =
+          std::max(result.roundingError,
+                   (layer.stochastic ? 2.0 : 1.0) * period *
+                       double(roundingError(layer.storage)));
     std::vector<float> now(size_t(layer.heads) * size_t(layer.dv) *
                            size_t(layer.dk));
     engine->densify(int32_t(state.layer), state.slot, now.data());

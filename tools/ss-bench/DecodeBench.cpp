@@ -36,7 +36,7 @@ double sumOf(const std::vector<double> &values) {
 int32_t rowCapacity(const Manifest &manifest, int32_t slots) {
   int64_t rows = 1;
   for (const LayerManifest &layer : manifest.layers)
-    rows = std::max(rows, LayerLayout(layer, slots, false).breakEvenRank +
+    rows = std::max(rows, largestRank(LayerLayout(layer, slots, false)) +
                               2 * layer.buffer + layer.active);
   return int32_t(rows);
 }

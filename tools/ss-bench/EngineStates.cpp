@@ -18,6 +18,10 @@ constexpr int64_t kPeriodsBehind = 128;
 
 } // namespace
 
+int64_t ss_bench::largestRank(const LayerLayout &layer) {
+  return std::min(layer.breakEvenRank, layer.denseRows);
+}
+
 EngineStates::EngineStates(CudaSession &session, Engine &engine,
                            const Manifest &manifest, int32_t batch,
                            const RankProfile &profile, RankOrder order,
@@ -30,8 +34,8 @@ EngineStates::EngineStates(CudaSession &session, Engine &engine,
     const LayerPlaces &places = engine.places().layers[l];
     if (manifest.layers[l].denseForm)
       continue;
-    const int32_t most = std::min<int32_t>(
-        places.maxRank, int32_t(places.sizes.breakEvenRank));
+    const int32_t most =
+        std::min<int32_t>(places.maxRank, int32_t(largestRank(places.sizes)));
     for (int64_t state = 0; state < places.sizes.states; ++state)
       ranks[l].push_back(profile.draw(random, most));
     sortRanks(ranks[l], order);
@@ -84,16 +88,20 @@ void EngineStates::keepRows(size_t l) {
   const LayerPlaces &places = engine.places().layers[l];
   const int64_t slotFloats =
       layer.heads * places.capacity * places.sizes.rowFloats;
+  const int64_t element = elementBytes(layer.storage);
   Pattern &pattern = patterns[{data[l], places.capacity}];
   if (!pattern.rows) {
     const auto slots = int32_t(std::clamp<int64_t>(kPatternFloats / slotFloats,
                                                    1, batch));
     const std::vector<float> rows = data[l]->rows(slots, places.capacity);
-    pattern.bytes = rows.size() * sizeof(float);
-    pattern.rows = saved(rows.data(), pattern.bytes);
+    pattern.bytes = rows.size() * size_t(element);
+    std::vector<std::byte> stored(pattern.bytes);
+    storeElements(layer.storage, stored.data(), rows.data(),
+                  int64_t(rows.size()));
+    pattern.rows = saved(stored.data(), pattern.bytes);
   }
   rowCopies.push_back({{place(places.rows), pattern.rows, pattern.bytes},
-                       size_t(batch * slotFloats) * sizeof(float)});
+                       size_t(batch * slotFloats * element)});
 }
 
 void EngineStates::setStaggered(bool staggered, int32_t period) {

@@ -12,6 +12,10 @@
 
 namespace ss_bench {
 
+/// The largest rank of a state: what takes the bytes of a dense one, and the
+/// same in every storage.
+int64_t largestRank(const sinkstate::runtime::LayerLayout &layer);
+
 /// Sets all states of an engine, and sets them again as often as wanted with
 /// copies on the device: rows, weights, ranks, buffered pairs' counts and
 /// positions. What buffers hold stays.

@@ -6,6 +6,7 @@
 #include <numeric>
 
 using namespace ss_bench;
+using sinkstate::runtime::elementBytes;
 using sinkstate::runtime::LayerManifest;
 
 namespace {
@@ -13,6 +14,12 @@ namespace {
 constexpr double kFloatBytes = 4;
 /// Status, rank, capacity and first row of a state.
 constexpr double kTableBytes = 20;
+
+/// Of a row [v | u] and its weight.
+double componentBytes(const LayerManifest &layer) {
+  return double(elementBytes(layer.storage)) * (layer.dk + layer.dv) +
+         kFloatBytes;
+}
 
 double sumOf(std::span<const int32_t> ranks) {
   return std::accumulate(ranks.begin(), ranks.end(), 0.0);
@@ -34,7 +41,8 @@ Floor ss_bench::floorOf(const LayerManifest &layer, int32_t batch,
                   groups * 2.0 * layer.dk;
   Floor floor;
   if (layer.denseForm) {
-    floor.decodeBytes = kFloatBytes * (floats + states * 2 * size);
+    floor.decodeBytes = kFloatBytes * floats +
+                        double(elementBytes(layer.storage)) * states * 2 * size;
     // Decay, update and readout, and the correction.
     floor.flops = states * size * (3 + 2 * products(layer));
     return floor;
@@ -45,15 +53,18 @@ Floor ss_bench::floorOf(const LayerManifest &layer, int32_t batch,
   floats += states * (pairs + 1) * (layer.dv + decays) +
             groups * (pairs + 1) * layer.dk;
   const double width = layer.dk + layer.dv;
-  floor.decodeBytes = kFloatBytes * (floats + components * (width + 1));
+  floor.decodeBytes =
+      kFloatBytes * floats + components * componentBytes(layer);
   // A product with the key side and a sum over the value side per vector.
   floor.flops = (components + states * (pairs + 1)) * 2 * width * products(layer);
   // A block of the largest components and all pairs is read, as many rows are
   // written as were read.
-  double block = 0;
+  double active = 0;
   for (int32_t rank : ranks)
-    block += 2.0 * std::min(rank, layer.active) + layer.buffer;
-  floor.compactBytes = kFloatBytes * block * (width + 1) / layer.buffer;
+    active += std::min(rank, layer.active);
+  floor.compactBytes = (2 * active * componentBytes(layer) +
+                        states * layer.buffer * kFloatBytes * (width + 1)) /
+                       layer.buffer;
   return floor;
 }
 
@@ -61,11 +72,11 @@ double ss_bench::stateBytes(const LayerManifest &layer, int32_t batch,
                             std::span<const int32_t> ranks) {
   const double states = double(batch) * layer.heads;
   if (layer.denseForm)
-    return kFloatBytes * states * layer.dv * layer.dk;
+    return double(elementBytes(layer.storage)) * states * layer.dv * layer.dk;
   const double pairs = layer.buffer + layer.draft;
   const double decays = layer.channelDecay ? layer.dk : 1;
-  return kFloatBytes * (sumOf(ranks) * (layer.dk + layer.dv + 1) +
-                        states * pairs * (layer.dv + decays) +
+  return sumOf(ranks) * componentBytes(layer) +
+         kFloatBytes * (states * pairs * (layer.dv + decays) +
                         double(batch) * layer.keyHeads * pairs * layer.dk) +
          states * kTableBytes;
 }

@@ -137,7 +137,12 @@ sinkstate::ImportOptions importOptions(const RunOptions &options,
     case Storage::BF16:
       result.storage = sinkstate::ss::Storage::bf16;
       break;
+    case Storage::FP8:
+      result.storage = sinkstate::ss::Storage::fp8;
+      break;
     }
+  if (form == StateForm::Factored && options.rounding == Rounding::Stochastic)
+    result.rounding = sinkstate::ss::Rounding::stochastic;
   result.policyValue = options.policy.value;
   result.active = options.active;
   result.buffer = options.buffer;

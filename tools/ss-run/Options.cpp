@@ -148,6 +148,7 @@ void checkPackage(Checker &checker, const RunOptions &options) {
   } fixed[] = {{"policy", options.policyGiven},
                {"core", options.coreGiven},
                {"storage", options.storageGiven},
+               {"rounding", options.roundingGiven},
                {"active", options.activeGiven},
                {"buffer", options.bufferGiven}};
   for (const auto &[option, given] : fixed)
@@ -168,8 +169,19 @@ void applyKernelChoices(Checker &checker, const OptionTexts &texts,
     options.storage = Storage::F16;
   else if (texts.storage == "bf16")
     options.storage = Storage::BF16;
+  else if (texts.storage == "fp8")
+    options.storage = Storage::FP8;
   else if (!texts.storage.empty() && texts.storage != "f32")
-    checker.fail("storage", "'" + texts.storage + "'", "f32, f16 or bf16");
+    checker.fail("storage", "'" + texts.storage + "'", "f32, f16, bf16 or fp8");
+  if (texts.rounding == "stochastic")
+    options.rounding = Rounding::Stochastic;
+  else if (!texts.rounding.empty() && texts.rounding != "nearest")
+    checker.fail("rounding", "'" + texts.rounding + "'",
+                 "nearest or stochastic");
+  if (options.rounding == Rounding::Stochastic &&
+      options.storage == Storage::F32)
+    checker.fail("rounding", "'stochastic' with storage f32, which rounds nothing",
+                 "a --storage of f16, bf16 or fp8");
 }
 
 } // namespace
@@ -226,13 +238,26 @@ std::string ss_run::toString(const Policy &policy) {
   return text;
 }
 
+const char *ss_run::toString(Storage storage) {
+  const char *names[] = {"f32", "f16", "bf16", "fp8"};
+  return names[static_cast<int>(storage)];
+}
+
+const char *ss_run::toString(Rounding rounding) {
+  return rounding == Rounding::Nearest ? "nearest" : "stochastic";
+}
+
 std::string ss_run::describeCompaction(const RunOptions &options) {
   const char *cores[] = {"", ", core svd", ", core qr"};
-  const char *storages[] = {"", ", storage f16", ", storage bf16"};
-  return toString(options.policy) + cores[static_cast<int>(options.core)] +
-         ", active " + std::to_string(options.active) + ", buffer " +
-         std::to_string(options.buffer) +
-         storages[static_cast<int>(options.storage)];
+  std::string text =
+      toString(options.policy) + cores[static_cast<int>(options.core)] +
+      ", active " + std::to_string(options.active) + ", buffer " +
+      std::to_string(options.buffer);
+  if (options.storage != Storage::F32)
+    text += std::string(", storage ") + toString(options.storage);
+  if (options.rounding != Rounding::Nearest)
+    text += std::string(", rounding ") + toString(options.rounding);
+  return text;
 }
 
 Result<RunOptions> ss_run::checkOptions(const OptionTexts &texts,
@@ -255,6 +280,7 @@ Result<RunOptions> ss_run::checkOptions(const OptionTexts &texts,
   options.policyGiven = !texts.policy.empty();
   options.coreGiven = !texts.core.empty();
   options.storageGiven = !texts.storage.empty();
+  options.roundingGiven = !texts.rounding.empty();
   options.activeGiven = !texts.active.empty();
   options.bufferGiven = !texts.buffer.empty();
 

@@ -241,6 +241,15 @@ SS_API ss_result ss_slot_alloc(ss_engine *engine, int32_t *slot, void *stream);
 SS_API ss_result ss_slot_free(ss_engine *engine, int32_t slot);
 SS_API ss_result ss_slot_reset(ss_engine *engine, int32_t slot, void *stream);
 
+/* Layers whose graph says `rounding stochastic` round what they store up or
+ * down by random bits: a function of this key, the request's position, the
+ * layer, the head, the row and the element, and of nothing else. The same
+ * request has the same bits in any slot and batch; requests of different keys
+ * have independent ones. A fresh slot has key 0; snapshots and forks carry it
+ * along. On CUDA it waits for what is queued on `stream`. */
+SS_API ss_result ss_slot_set_rounding_key(ss_engine *engine, int32_t slot,
+                                          uint64_t key, void *stream);
+
 /* ---- decoding ---------------------------------------------------------- */
 
 /* Elements of arrays in the caller's memory. */

@@ -117,6 +117,10 @@ public:
     check(ss_slot_reset(get(), slot, stream));
   }
 
+  void setRoundingKey(int32_t slot, uint64_t key, void *stream = nullptr) {
+    check(ss_slot_set_rounding_key(get(), slot, key, stream));
+  }
+
   void decodeLayer(int32_t layer, const ss_decode_args &args) {
     check(ss_decode_layer(get(), layer, &args));
   }

@@ -159,6 +159,14 @@ ss_result ss_slot_reset(ss_engine *engine, int32_t slot, void *stream) {
   });
 }
 
+ss_result ss_slot_set_rounding_key(ss_engine *engine, int32_t slot,
+                                   uint64_t key, void *stream) {
+  return guarded([&] {
+    const EngineCall call(engine);
+    engine->engine->setRoundingKey(slot, key, stream);
+  });
+}
+
 ss_result ss_decode_layer(ss_engine *engine, int32_t layer,
                           const ss_decode_args *args) {
   return guarded([&] {

@@ -31,7 +31,7 @@ CudaEngine::CudaEngine(std::shared_ptr<const Package> loaded,
     : package(std::move(loaded)), manifest(package->manifest()),
       slotCount(options.slots), layout(manifest, options),
       context(Context::open(std::move(driver), options.device_ordinal)),
-      inUse(size_t(options.slots)), decoded(layout.layers.size()) {
+      inUse(size_t(options.slots)), requestKeys(size_t(options.slots)), decoded(layout.layers.size()) {
   CurrentContext current(*context);
   const KernelCompiler compiler(context->architecture());
   kernels = std::make_unique<PackageKernels>(context, *package, compiler);
@@ -118,6 +118,12 @@ void CudaEngine::checkSlot(int32_t slot) const {
 void CudaEngine::resetStates(int32_t slot, CUstream stream) {
   CurrentContext current(*context);
   bookkeeping->reset(schedule(), slot, stream);
+  requestKeys[size_t(slot)] = 0;
+  SS_CUDA(context->driver(),
+          cuMemsetD8Async(memory.address() +
+                              CUdeviceptr(layout.requestKeys) +
+                              CUdeviceptr(slot) * sizeof(uint64_t),
+                          0, sizeof(uint64_t), stream));
   for (size_t i = 0; i < layout.layers.size(); ++i) {
     if (!manifest.layers[i].denseForm)
       continue;
@@ -128,6 +134,17 @@ void CudaEngine::resetStates(int32_t slot, CUstream stream) {
     SS_CUDA(context->driver(),
             cuMemsetD8Async(begin, 0, size_t(bytes), stream));
   }
+}
+
+void CudaEngine::setRoundingKey(int32_t slot, uint64_t key, Stream stream) {
+  checkSlot(slot);
+  copyIn(at<uint64_t>(layout.requestKeys) + slot, &key, sizeof key, stream);
+  requestKeys[size_t(slot)] = key;
+}
+
+uint64_t CudaEngine::roundingKey(int32_t slot) const {
+  checkSlot(slot);
+  return requestKeys[size_t(slot)];
 }
 
 int32_t CudaEngine::allocateSlot(Stream stream) {
@@ -187,10 +204,17 @@ void CudaEngine::bindState(const LayerPlaces &places) {
   values.setPointer(Argument::BufferG, at<float>(places.bufferG));
 }
 
+void CudaEngine::bindRounding(int32_t index) {
+  values.setPointer(Argument::Positions, at<int64_t>(layout.position));
+  values.setPointer(Argument::RequestKeys, at<int64_t>(layout.requestKeys));
+  values.setI32(Argument::Layer, manifest.layers[size_t(index)].index);
+}
+
 void CudaEngine::launchDecode(int32_t index, const ss_decode_args &args) {
   const LayerManifest &layer = manifest.layers[size_t(index)];
   const LayerPlaces &places = layout.layers[size_t(index)];
   bindDecodeArguments(layer, args, values);
+  bindRounding(index);
   if (layer.denseForm)
     values.setPointer(Argument::Dense, at<float>(places.dense));
   else

@@ -37,6 +37,8 @@ public:
   int32_t allocateSlot(Stream stream) override;
   void freeSlot(int32_t slot) override;
   void resetSlot(int32_t slot, Stream stream) override;
+  void setRoundingKey(int32_t slot, uint64_t key, Stream stream) override;
+  uint64_t roundingKey(int32_t slot) const override;
 
   void beginStep(std::span<const int32_t> slots, Stream stream) override;
   void decodeLayer(int32_t layer, const ss_decode_args &args) override;
@@ -72,6 +74,7 @@ private:
                  const ss_decode_args &args) const;
   void prepareMemory();
   void bindState(const LayerPlaces &places);
+  void bindRounding(int32_t layer);
   ss::Schedule schedule() const;
   /// The device address `offset` bytes into the engine's memory.
   template <typename T> T *at(int64_t offset) const {
@@ -95,6 +98,7 @@ private:
 
   std::vector<bool> inUse;
   std::vector<int32_t> freeSlots; ///< the next one last
+  std::vector<uint64_t> requestKeys; ///< as the device has them
 
   /// Batch of the step that has begun; 0: none has.
   int32_t stepBatch = 0;

@@ -82,6 +82,7 @@ CudaLayout::CudaLayout(const Manifest &manifest,
     layers.push_back(std::move(places));
   }
   position = take(options.slots, sizeof(int64_t));
+  requestKeys = take(options.slots, sizeof(int64_t));
   scheduleLayers = take(factored, sizeof(ss::ScheduleLayer));
   compactions = take(1, sizeof(int64_t));
   faults = take(1, sizeof(int32_t));

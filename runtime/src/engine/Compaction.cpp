@@ -53,6 +53,14 @@ void Engine::bindState(LayerState &layer) {
   values.setPointer(Argument::BufferK, layer.bufferK.data());
   values.setPointer(Argument::BufferU, layer.bufferU.data());
   values.setPointer(Argument::BufferG, layer.bufferG.data());
+  bindRounding(layer);
+}
+
+/// Rounded is what has been decoded: the position of the newest token and one.
+void Engine::bindRounding(const LayerState &layer) {
+  values.setPointer(Argument::Positions, layer.decodedTokens.data());
+  values.setPointer(Argument::RequestKeys, requestKeys.data());
+  values.setI32(Argument::Layer, layer.manifest().index);
 }
 
 void Engine::launchDensify(LayerState &layer, std::span<const int32_t> work,

@@ -22,6 +22,7 @@ Engine::Engine(std::shared_ptr<const Package> loaded,
   for (const LayerState &layer : layers)
     noteAllocation(layer);
   slots.resize(size_t(options.slots));
+  requestKeys.resize(size_t(options.slots));
   freeSlots.reserve(slots.size());
   for (int32_t slot = options.slots; slot-- > options.reserved_slots;)
     freeSlots.push_back(slot);
@@ -84,6 +85,17 @@ void Engine::resetStates(int32_t slot) {
   }
   slots[size_t(slot)].position = 0;
   slots[size_t(slot)].stepTokens = Slot::kNone;
+  requestKeys[size_t(slot)] = 0;
+}
+
+void Engine::setRoundingKey(int32_t slot, uint64_t key, Stream) {
+  checkSlot(slot);
+  requestKeys[size_t(slot)] = key;
+}
+
+uint64_t Engine::roundingKey(int32_t slot) const {
+  checkSlot(slot);
+  return requestKeys[size_t(slot)];
 }
 
 int32_t Engine::allocateSlot(Stream) {

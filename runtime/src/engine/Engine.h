@@ -43,6 +43,8 @@ public:
   int32_t allocateSlot(Stream) override;
   void freeSlot(int32_t slot) override;
   void resetSlot(int32_t slot, Stream) override;
+  void setRoundingKey(int32_t slot, uint64_t key, Stream stream) override;
+  uint64_t roundingKey(int32_t slot) const override;
 
   // Decoding.
   void beginStep(std::span<const int32_t>, Stream) override {}
@@ -168,6 +170,7 @@ private:
   void compactWithin(LayerState &layer, const DueWork &due);
   void goDense(LayerState &layer, const States &work);
   void bindState(LayerState &layer);
+  void bindRounding(const LayerState &layer);
   void launchDensify(LayerState &layer, std::span<const int32_t> work,
                      float *out, std::span<const int64_t> outBase);
 
@@ -198,6 +201,7 @@ private:
   };
   std::vector<Slot> slots;
   std::vector<int32_t> freeSlots; ///< the next one last
+  std::vector<uint64_t> requestKeys; ///< per slot, of its random bits
   uint64_t batches = 0;
 
   ArgumentValues values;

@@ -6,6 +6,7 @@ namespace sinkstate::runtime {
 namespace {
 constexpr uint8_t kState = InFactoredDecode | InCompact | InDensify;
 constexpr uint8_t kTable = kState | InInit;
+constexpr uint8_t kRounding = InCompact | InDensify | InDenseDecode;
 constexpr uint8_t kDecode = InFactoredDecode | InDenseDecode;
 
 // In the order of `Argument`.
@@ -32,6 +33,8 @@ constexpr ArgumentInfo kArguments[] = {
     {"factors", "f32*", InInit},     {"matrices", "f32*", InInit},
     {"matrix_base", "i64*", InInit}, {"seed", "i64", InInit},
     {"dense", kStoredType, InDenseDecode},
+    {"positions", "i64*", kRounding}, {"request_keys", "i64*", kRounding},
+    {"layer", "i32", kRounding},
 };
 static_assert(std::size(kArguments) == size_t(Argument::Size));
 } // namespace

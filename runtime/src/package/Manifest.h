@@ -36,6 +36,7 @@ struct LayerManifest {
   int32_t active = 0, buffer = 0, draft = 0;
   bool channelDecay = false, hasBeta = false;
   Storage storage = Storage::F32; ///< of rows and dense states
+  bool stochastic = false;        ///< how kernels round to it
   Policy policy;
   int32_t phase = 0;
   int32_t rank = 0; ///< upper bound of stored rows per state

@@ -31,7 +31,8 @@ LayerLayout::LayerLayout(const LayerManifest &layer, int32_t slots,
     fail(SS_INVALID_ARGUMENT, slots, " slots of ", layer.heads,
          " heads in layer '", layer.name, "', expected at most ", INT32_MAX,
          " states: create the engine with fewer slots");
-  this->denseFallback = denseFallback && !fixedRank && !denseForm;
+  this->denseFallback =
+      denseFallback && !fixedRank && !denseForm && holdsMatrices(storage);
   int64_t pairs = int64_t(layer.buffer) + layer.draft;
   int64_t decayFloats = layer.channelDecay ? layer.dk : 1;
   bool factored = !denseForm;
@@ -96,7 +97,7 @@ int64_t LayerLayout::liveBytes(int64_t rank) const {
   int64_t bufferBytes = buffer * rowFloats * 4;
   int64_t factored = rank * rowBytes() + rank * 4 +
                      (fixedRank ? bufferBytes / 2 : bufferBytes);
-  return std::min(factored, dense);
+  return holdsMatrices(storage) ? std::min(factored, dense) : factored;
 }
 
 size_t LayerLayout::partBytes(int64_t count, size_t elementBytes) {

@@ -26,7 +26,8 @@ struct LayerSpec {
   std::string policyKind = "relative";
   double policyValue = 0;
   std::string core = "svd"; ///< or "qr"
-  std::string storage = "f32"; ///< or "f16", "bf16"; reference kernels have f32
+  std::string storage = "f32"; ///< "f16", "bf16", "fp8"; reference kernels: f32
+  std::string rounding = "nearest"; ///< or "stochastic", of a narrower storage
   int32_t phase = 0;
   GateKind gate = GateKind::Softplus;
   double gateBound = -5;

@@ -63,7 +63,7 @@ func.func private @f(!ss.state<gdn, heads = 4, key_heads = 2, dv = 80, dk = 128,
 
 // -----
 
-// expected-error @+2 {{to be one of: f32, f16, bf16}}
+// expected-error @+2 {{to be one of: f32, f16, bf16, fp8}}
 // expected-error @+1 {{failed to parse SS_StateType parameter 'storage'}}
 func.func private @f(!ss.state<gdn, heads = 4, key_heads = 2, dv = 80, dk = 128, form = factored, active = 8, buffer = 8, rank = 96, storage = f64>)
 
@@ -678,3 +678,13 @@ func.func @f(%b: !ss.factors<heads = 4, rows = 16, dv = 80, dk = 128>) {
   %0 = ss.orthogonalize_side %b side top : !ss.factors<heads = 4, rows = 16, dv = 80, dk = 128>
   return
 }
+
+// -----
+
+// expected-error @+1 {{a dense state has storage 'fp8', expected f32, f16 or bf16}}
+func.func private @f(!ss.state<gdn, heads = 4, key_heads = 2, dv = 80, dk = 128, form = dense, storage = fp8>)
+
+// -----
+
+// expected-error @+1 {{'rounding' is 'stochastic' with storage 'f32', which rounds nothing}}
+func.func private @f(!ss.state<gdn, heads = 4, key_heads = 2, dv = 80, dk = 128, form = factored, active = 8, buffer = 8, rank = 96, storage = f32, rounding = stochastic>)
