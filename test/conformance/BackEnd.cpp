@@ -42,7 +42,9 @@ public:
     const std::string reason = "the reference kernels store f32 rows";
     return {{"NarrowRows", reason},
             {"NarrowFallback", reason},
-            {"NarrowDenseForm", reason}};
+            {"NarrowDenseForm", reason},
+            {"ByteRows", reason},
+            {"RandomRows", reason}};
   }
 
 private:
