@@ -24,7 +24,8 @@ def SS_LayerTypeEnum : SS_Enum<"LayerType", "recurrence of a layer", [
 
 def SS_FormEnum : SS_Enum<"Form", "form of a stored state", [
   I32EnumAttrCase<"factored", 0>,
-  I32EnumAttrCase<"dense", 1>
+  I32EnumAttrCase<"dense", 1>,
+  I32EnumAttrCase<"sink", 2>
 ]>;
 
 def SS_StorageEnum : SS_Enum<"Storage", "element type of stored component rows", [

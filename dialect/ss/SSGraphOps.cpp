@@ -171,7 +171,7 @@ int64_t LayerOp::getRankBound() {
   if (!isFactored())
     return 0;
   if (getPolicy().isFixed())
-    return 2 * getPolicy().getCount();
+    return 2 * getPolicy().getCount() + (isSink() ? 1 : 0);
   return std::min(getDv(), getDk()) + getActive() + getBuffer() + getDraft();
 }
 
@@ -220,9 +220,12 @@ static LogicalResult verifyRecurrence(LayerOp layer) {
   return success();
 }
 
-/// The policy fits the sizes.
+/// The policy fits the sizes and the form.
 static LogicalResult verifyPolicy(LayerOp layer) {
   PolicyAttr policy = layer.getPolicy();
+  if (layer.isSink() && !policy.isFixed())
+    return layer.emitOpError("has form 'sink' with policy '")
+           << stringifyEnum(policy.getKind()) << "', expected 'fixed'";
   if (policy.isFixed()) {
     int64_t rank = policy.getCount();
     int64_t full = std::min(layer.getDv(), layer.getDk());

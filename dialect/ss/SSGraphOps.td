@@ -62,6 +62,8 @@ def SS_LayerOp : SS_Op<"layer", [Symbol, HasParent<"ModelOp">]> {
     `rounding` (optional) is how a storage narrower than f32 is written, to
     `nearest` where it is absent: see `!ss.state`.
 
+    A layer of form `sink` has the policy `fixed`: see `!ss.state`.
+
     The policy `fixed, R` has no frozen part: `active` and `buffer` are R.
     The block of a compaction, `active + buffer + draft` rows, has at most 64.
 
@@ -98,13 +100,15 @@ def SS_LayerOp : SS_Op<"layer", [Symbol, HasParent<"ModelOp">]> {
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     const LayerTypeInfo &getInfo() { return getLayerTypeInfo(getType()); }
-    bool isFactored() { return getForm() == Form::factored; }
+    /// Components and a buffer, with a sink or without.
+    bool isFactored() { return getForm() != Form::dense; }
+    bool isSink() { return getForm() == Form::sink; }
     /// The layer's own decomposition, or its type's.
     CoreKind getCoreKind() { return getCore().value_or(getInfo().defaultCore); }
     /// Without one, to nearest.
     Rounding getRoundingKind() { return getRounding().value_or(Rounding::nearest); }
     /// Upper bound of the rows stored per state: min(dv, dk) + active + buffer
-    /// + draft, or 2 R of a fixed rank; 0 if dense.
+    /// + draft, or 2 R of a fixed rank (and the sink); 0 if dense.
     int64_t getRankBound();
     /// The type of this layer's state.
     StateType getStateType();

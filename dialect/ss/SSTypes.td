@@ -15,11 +15,14 @@ class SS_Type<string name, string mnemonic_> : TypeDef<SS_Dialect, name> {
 def SS_StateType : SS_Type<"State", "state"> {
   let summary = "the recurrent state of one layer of one request";
   let description = [{
-    One matrix `H` of `dv x dk` per head, held in one of two forms:
+    One matrix `H` of `dv x dk` per head, held in one of three forms:
 
     * `factored`: at most `rank` components `s_i v_i u_i^T` per head and a
       buffer of at most `buffer + draft` appended pairs. The `active` components
       of largest weight take part in every compaction.
+    * `sink`: the same, and the first component is a sink: the head's mean value
+      `vbar`, which all requests share, times a key `c` of the state's own. The
+      others are orthogonal to `vbar`, and they alone are truncated.
     * `dense`: `H` itself; `active`, `buffer`, `rank` and `draft` are 0.
 
     `rank` is an upper bound of stored rows. `draft` (default 0) are buffer rows
@@ -53,7 +56,9 @@ def SS_StateType : SS_Type<"State", "state"> {
                                $buffer, $rank, $storage, $draft, $rounding) `>`
   }];
   let extraClassDeclaration = [{
-    bool isFactored() const { return getForm() == Form::factored; }
+    /// Components and a buffer, with a sink or without.
+    bool isFactored() const { return getForm() != Form::dense; }
+    bool isSink() const { return getForm() == Form::sink; }
     bool isDense() const { return getForm() == Form::dense; }
     const LayerTypeInfo &getInfo() const { return getLayerTypeInfo(getLayerType()); }
     /// Buffer capacity, draft tokens included.

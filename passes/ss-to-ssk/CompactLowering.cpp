@@ -15,6 +15,8 @@ using Values = KernelBuilder::Values;
 
 LogicalResult CompactLowering::run() {
   allocate();
+  if (t.shape.sink)
+    findSink();
   for (Operation &op : fused.getBody().front().without_terminator()) {
     LogicalResult result =
         llvm::TypeSwitch<Operation *, LogicalResult>(&op)
@@ -194,6 +196,8 @@ void CompactLowering::concat() {
   });
   weighPairs();
   k.waitCopies();
+  if (t.shape.sink)
+    separateSink();
 }
 
 /// The key of a pair of a layer with channel decays, with what it lost since.

@@ -23,6 +23,7 @@ LayerShape LayerShape::of(ss::StateType type) {
   shape.delta = info.theta != 0;
   shape.hasBeta = info.hasBeta;
   shape.storage = type.getStorage();
+  shape.sink = type.isSink();
   shape.stochastic = type.getRounding() == ss::Rounding::stochastic;
   return shape;
 }

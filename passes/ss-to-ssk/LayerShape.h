@@ -21,6 +21,7 @@ struct LayerShape {
   bool hasBeta;
   ss::Storage storage; ///< element type of stored rows and of dense states
   bool stochastic;     ///< rounded so, to that type
+  bool sink;           ///< the first component is one
 
   static LayerShape of(ss::StateType type);
 

@@ -81,6 +81,8 @@ KernelArguments::compact(const LayerShape &shape, MLIRContext *context) {
                     {"policy_value", t.f32},
                     {"max_rank", t.i32},
                     {"row_capacity", t.ints}});
+  if (shape.sink)
+    signature.push_back({"sink", t.floats});
   addRounding(signature, shape, t);
   return signature;
 }

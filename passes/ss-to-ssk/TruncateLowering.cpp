@@ -64,7 +64,13 @@ void CompactLowering::poison() {
           t.row(zero, s.dk));
   k.write(k.real(std::numeric_limits<double>::quiet_NaN()),
           t.arguments["weights"], t.base);
-  k.write(k.integer(1), t.arguments["rank"], t.state);
+  writeRank(k.index(1));
+}
+
+void CompactLowering::writeRank(Value rank) {
+  if (sinkRows)
+    rank = k.add(rank, sinkRows);
+  k.write(k.toI32(rank), t.arguments["rank"], t.state);
 }
 
 Value CompactLowering::largestWeight() {
@@ -312,7 +318,7 @@ void CompactLowering::storeWeights(Value rank) {
     k.store(k.load(tile, weights, i, Value(), limit), t.arguments["weights"],
             k.add(t.base, i), Value(), limit);
   });
-  k.write(k.toI32(rank), t.arguments["rank"], t.state);
+  writeRank(rank);
 }
 
 LogicalResult lowerCompact(ss::FusedOp fused, const LayerShape &shape,

@@ -121,6 +121,29 @@ void addStochastic(std::vector<Graph> &graphs) {
        rounded(denseForm(gdnLayer(2, 2, 33, 24)), "f16")}));
 }
 
+/// Fixed ranks with a sink: those that truncate have a twin without.
+void addSinks(std::vector<Graph> &graphs) {
+  auto sink = [](LayerSpec layer, int32_t rank) {
+    layer = withPolicy(layer, "fixed", rank);
+    layer.sinkForm = true;
+    return layer;
+  };
+  graphs.push_back(makeGraph("gdn_sink", {sink(gdnLayer(4, 2, 64, 128), 16)}));
+  graphs.push_back(makeGraph("mamba2_sink", {sink(mamba2Layer(4, 1, 32, 48), 8)}));
+  graphs.push_back(makeGraph("kda_sink", {sink(kdaLayer(2, 2, 64, 128), 8)}));
+  // All of the content fits.
+  graphs.push_back(makeGraph("full_sink", {sink(gdnLayer(2, 1, 12, 20), 12),
+                                           sink(mamba2Layer(4, 1, 9, 12), 9),
+                                           sink(kdaLayer(2, 2, 10, 16), 10)}));
+  // Chosen per layer, beside the other forms.
+  LayerSpec qr = sink(kdaLayer(2, 1, 24, 40), 8);
+  qr.core = "qr";
+  graphs.push_back(makeGraph(
+      "mixed_sink", {withPolicy(gdnLayer(2, 1, 32, 24), "relative", 0),
+                     sink(mamba2Layer(2, 1, 24, 40), 4), qr,
+                     denseForm(gdnLayer(2, 2, 16, 16))}));
+}
+
 std::vector<Graph> makeGraphs() {
   const LayerSpec gdn = gdnLayer(4, 2, 64, 128);
   const LayerSpec mamba2 = mamba2Layer(8, 2, 80, 128);
@@ -179,6 +202,7 @@ std::vector<Graph> makeGraphs() {
       graphs.push_back(withCore(graphs[i], "qr"));
   addNarrow(graphs);
   addStochastic(graphs);
+  addSinks(graphs);
   return graphs;
 }
 
@@ -239,7 +263,9 @@ std::string layerText(const LayerSpec &layer) {
                      (layer.rounding == "nearest" ? ""
                                                   : " rounding " + layer.rounding) +
                      " form " +
-                     (layer.denseForm ? "dense" : "factored");
+                     (layer.denseForm  ? "dense"
+                      : layer.sinkForm ? "sink"
+                                       : "factored");
   std::string attributes;
   if (layer.betaScale != 1)
     attributes = "beta_scale = " + number(layer.betaScale) + " : f64";

@@ -75,7 +75,9 @@ static cl::opt<ss::Rounding> rounding(
 static cl::opt<ss::Form> form(
     "form", cl::desc("How states are kept"),
     cl::values(clEnumValN(ss::Form::factored, "factored", "low-rank (default)"),
-               clEnumValN(ss::Form::dense, "dense", "as matrices")),
+               clEnumValN(ss::Form::dense, "dense", "as matrices"),
+               clEnumValN(ss::Form::sink, "sink",
+                          "low-rank, with a sink; needs --policy fixed:RANK")),
     cl::init(ss::Form::factored), cl::cat(category));
 
 /// One line on standard error; the exit code of a user error.

@@ -25,8 +25,14 @@ const ValueOption valueOptions[] = {
      "text to decode; of a .safetensors file, the tensor 'tokens'"},
     {"tokens", &OptionTexts::tokens, "N",
      "tokens to decode for each request (1024)"},
-    {"policy", &OptionTexts::policy, "relative:EPS|fixed:R|energy:F|budget:BYTES",
+    {"policy", &OptionTexts::policy, "relative:EPS|fixed:R|energy:F|budget:BYTES|sink:R",
      "what a compaction keeps (relative:0.03)"},
+    {"sink", &OptionTexts::sink, "FILE",
+     "with --policy sink: the heads' mean values, of --calibrate-sink"},
+    {"calibrate-sink", &OptionTexts::calibrateSink, "TEXT",
+     "measure the mean value of every head over TEXT, with dense states, and "
+     "write it to the file of -o (safetensors); nothing else is done"},
+    {"o", &OptionTexts::output, "FILE", "what --calibrate-sink writes"},
     {"quality", &OptionTexts::quality, "POLICY[/STORAGE[/ROUNDING]],...",
      "decode with several policies and storages side by side instead of one; "
      "prints bits per byte, KL by quarters of the run and bytes as a Markdown "

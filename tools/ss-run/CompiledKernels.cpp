@@ -121,6 +121,9 @@ sinkstate::ImportOptions importOptions(const RunOptions &options,
   case ss_run::PolicyKind::Budget:
     result.policyKind = PolicyKind::budget;
     break;
+  case ss_run::PolicyKind::Sink:
+    result.policyKind = PolicyKind::fixed;
+    break;
   }
   using sinkstate::ss::CoreKind;
   if (options.core != Core::Default)
@@ -146,8 +149,11 @@ sinkstate::ImportOptions importOptions(const RunOptions &options,
   result.policyValue = options.policy.value;
   result.active = options.active;
   result.buffer = options.buffer;
-  result.form = form == StateForm::Dense ? sinkstate::ss::Form::dense
-                                         : sinkstate::ss::Form::factored;
+  using sinkstate::ss::Form;
+  const bool isSink = options.policy.kind == ss_run::PolicyKind::Sink;
+  result.form = form == StateForm::Dense ? Form::dense
+                : isSink                 ? Form::sink
+                                         : Form::factored;
   return result;
 }
 

@@ -15,7 +15,8 @@ using tiny_hybrid::Error;
 using tiny_hybrid::Result;
 using tiny_hybrid::Status;
 
-enum class PolicyKind { Relative, Fixed, Energy, Budget };
+/// Sink: R components beside a sink, which is never truncated.
+enum class PolicyKind { Relative, Fixed, Energy, Budget, Sink };
 
 /// How a compaction decomposes; Default: what the layer type prefers.
 enum class Core { Default, Svd, Qr };
@@ -47,6 +48,7 @@ struct RunOptions {
   std::string densePackage; ///< the same for the dense run
   std::string json;         ///< empty: not asked for
   std::string svg;          ///< empty: not asked for
+  std::string sink;         ///< mean values for the policy sink
   Policy policy;
   DenseRun dense = DenseRun::Compiled;
   int tokens = 1024;
@@ -87,13 +89,19 @@ std::string deviceName(const RunOptions &options);
 /// Values as the command line has them; an empty text is an option not given.
 struct OptionTexts {
   std::string model, text, package, densePackage, json, svg;
-  std::string quality;
+  std::string quality, sink, calibrateSink, output;
   std::string policy, core, storage, rounding, dense, denseFallback, device, rowCapacity;
   std::string tokens, active, buffer, consolidate, consolidation, batch,
       threads, generate,
       seed;
   bool timing = false;
   bool stats = false;
+};
+
+/// What --calibrate-sink asks for.
+struct CalibrationOptions {
+  std::string model, text, output;
+  int tokens = 1024, threads = 1;
 };
 
 /// Whether kernels can be compiled in process, or come from packages alone.
@@ -103,6 +111,8 @@ enum class CompilerHalf { Present, Absent };
 Result<RunOptions> checkOptions(const OptionTexts &texts,
                                 CompilerHalf compiler = CompilerHalf::Present);
 
+/// The same of --calibrate-sink, which takes --model, -o, --tokens and --threads.
+Result<CalibrationOptions> checkCalibration(const OptionTexts &texts);
 /// The runs that --quality asks for: the other options with each of its
 /// policies, "relative:0.03", "relative:0.03/fp8" or
 /// "relative:0.03/fp8/stochastic", separated by commas. Not empty.

@@ -8,6 +8,7 @@
 #include "QualityTable.h"
 #include "Report.h"
 #include "Sampler.h"
+#include "SinkFile.h"
 #include "Statistics.h"
 #include "StartUp.h"
 #include "Svg.h"
@@ -130,9 +131,16 @@ struct States {
   }
 
   Status makeCompressed(const RunOptions &options, const Model &model) {
+    MeanValues sinks;
+    if (!options.sink.empty()) {
+      Result<MeanValues> read = readMeans(options.sink, model.config);
+      if (!read)
+        return read.takeError();
+      sinks = std::move(*read);
+    }
     auto made = EngineBackend::create(compressedKernels->package(),
                                       engineOptions(options), model.config,
-                                      options.batch);
+                                      options.batch, sinks);
     if (!made)
       return made.takeError();
     compressed = std::move(*made);
@@ -303,6 +311,27 @@ Status compareVariants(const std::vector<RunOptions> &variants) {
   return std::nullopt;
 }
 
+Status calibrate(const CalibrationOptions &options) {
+  Result<Model> model = Model::load(options.model);
+  if (!model)
+    return model.takeError();
+  Result<TokenSource> text =
+      TokenSource::open(options.text, 1, options.tokens);
+  if (!text)
+    return text.takeError();
+  Result<OutputFile> file = OutputFile::open(options.output);
+  if (!file)
+    return file.takeError();
+  ProgressLine line(options.tokens);
+  Result<MeanValues> means =
+      measureMeans(*model, *text, options.tokens, options.threads,
+                   [&](int done) { line.show(done); });
+  line.clear();
+  if (!means)
+    return means.takeError();
+  return file->commit(formatMeans(model->config, *means));
+}
+
 /// Exit codes, as --help lists them.
 constexpr int exitDone = 0, exitWrong = 1, exitNoDevice = 3;
 
@@ -321,6 +350,14 @@ int main(int argc, char **argv) {
   if (line->help || line->version) {
     std::fputs(line->help ? helpText().c_str() : "ss-run " SS_VERSION "\n",
                stdout);
+    return exitDone;
+  }
+  if (!line->texts.calibrateSink.empty()) {
+    Result<CalibrationOptions> calibration = checkCalibration(line->texts);
+    if (!calibration)
+      return fail(calibration.takeError());
+    if (Status status = calibrate(*calibration))
+      return fail(*status);
     return exitDone;
   }
   if (!line->texts.quality.empty()) {

@@ -227,10 +227,19 @@ typedef struct ss_layer_info {
   int32_t channel_decay; /* gate inputs and dt_bias are per key channel */
   int32_t has_beta;
   int32_t active, buffer, phase;
+  int32_t sink_form; /* 1: states have a sink where ss_engine_set_sink gave one */
 } ss_layer_info;
 SS_API int32_t ss_layer_count(const ss_engine *engine);
 SS_API ss_result ss_layer_get_info(const ss_engine *engine, int32_t layer,
                                    ss_layer_info *out);
+
+/* The mean values of a layer's heads over generic text, [heads, dv] in memory
+ * of the host: for layers of form "sink", which keep the part of a state that
+ * has this direction exactly and truncate the rest. They belong to the model;
+ * set them once, before any slot is handed out. Zeros (as before this call): a
+ * head without a sink. `count` is heads * dv. */
+SS_API ss_result ss_engine_set_sink(ss_engine *engine, int32_t layer,
+                                    const float *means, int64_t count);
 
 /* ---- slots ------------------------------------------------------------- */
 

@@ -4,6 +4,7 @@
 
 #include "capi/Failure.h"
 #include "engine/DecodeArguments.h"
+#include "engine/Sinks.h"
 
 #include <algorithm>
 
@@ -142,6 +143,14 @@ void CudaEngine::setRoundingKey(int32_t slot, uint64_t key, Stream stream) {
   requestKeys[size_t(slot)] = key;
 }
 
+void CudaEngine::setSink(int32_t index, std::span<const float> means) {
+  const LayerManifest &layer = checkedLayer(index);
+  for (int32_t slot = 0; slot < slotCount; ++slot)
+    checkSinks(layer, means, inUse[size_t(slot)] ? slot : -1);
+  copyIn(at<float>(layout.layers[size_t(index)].sink), means.data(),
+         means.size_bytes(), own->get());
+}
+
 uint64_t CudaEngine::roundingKey(int32_t slot) const {
   checkSlot(slot);
   return requestKeys[size_t(slot)];
@@ -233,6 +242,7 @@ void CudaEngine::launchCompact(int32_t index, const ss_decode_args &args) {
   values.setF32(Argument::PolicyValue, places.sizes.policyValue);
   values.setI32(Argument::MaxRank, places.maxRank);
   values.setPointer(Argument::RowCapacity, at<int32_t>(places.rowCapacity));
+  values.setPointer(Argument::Sink, at<float>(places.sink));
   kernels->launch(layer.compact, values, int64_t(args.batch) * layer.heads,
                   asStream(args.stream));
 }

@@ -39,6 +39,7 @@ public:
   void resetSlot(int32_t slot, Stream stream) override;
   void setRoundingKey(int32_t slot, uint64_t key, Stream stream) override;
   uint64_t roundingKey(int32_t slot) const override;
+  void setSink(int32_t layer, std::span<const float> means) override;
 
   void beginStep(std::span<const int32_t> slots, Stream stream) override;
   void decodeLayer(int32_t layer, const ss_decode_args &args) override;

@@ -67,6 +67,8 @@ void CudaLayout::placeLayer(const LayerManifest &layer, LayerPlaces &places) {
   places.bufferG = take(sizes.bufferGFloats, sizeof(float));
   places.work = take(sizes.states, sizeof(int32_t));
   places.workCount = take(1, sizeof(int32_t));
+  places.sink = take(layer.sinkForm ? int64_t(layer.heads) * layer.dv : 0,
+                     sizeof(float));
 }
 
 CudaLayout::CudaLayout(const Manifest &manifest,

@@ -26,6 +26,7 @@ struct LayerPlaces {
   int64_t rows = 0, weights = 0, rowBase = 0, rowCapacity = 0;
   int64_t rank = 0, status = 0, count = 0;
   int64_t bufferK = 0, bufferU = 0, bufferG = 0, work = 0, workCount = 0;
+  int64_t sink = 0; ///< form sink: mean values of the heads
   // Layers of dense form.
   int64_t dense = 0;
 };

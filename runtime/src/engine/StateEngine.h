@@ -34,6 +34,9 @@ public:
   /// its position; 0 in a fresh slot.
   virtual void setRoundingKey(int32_t slot, uint64_t key, Stream stream) = 0;
   virtual uint64_t roundingKey(int32_t slot) const = 0;
+  /// The mean values of a layer's heads, [heads, dv], before any slot has an
+  /// owner; zeros: no sink.
+  virtual void setSink(int32_t layer, std::span<const float> means) = 0;
 
   // Decoding. `slots` is device memory.
   virtual void beginStep(std::span<const int32_t> slots, Stream stream) = 0;

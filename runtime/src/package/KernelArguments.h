@@ -26,7 +26,7 @@ enum class Argument : uint8_t {
   BetaStride, ALog, DtBias, Y, YStride,
   Work, WorkCount, CountAhead, PolicyValue, MaxRank,
   RowCapacity, Out, OutBase, Factors, Matrices, MatrixBase, Seed, Dense,
-  Positions, RequestKeys, Layer,
+  Positions, RequestKeys, Layer, Sink,
   Size
 };
 

@@ -223,12 +223,15 @@ LayerManifest parseLayer(const Json &json, size_t position,
   layer.type = object.nonEmptyString("type");
   parseSizes(object, layer);
   std::string form = object.string("form");
-  if (form != "factored" && form != "dense")
+  if (form != "factored" && form != "dense" && form != "sink")
     malformed(object.place(), ": form '", form,
-              "', expected 'factored' or 'dense'");
+              "', expected 'factored', 'dense' or 'sink'");
   layer.denseForm = form == "dense";
+  layer.sinkForm = form == "sink";
   if (!layer.denseForm)
     parseFactoredForm(object, layer);
+  if (layer.sinkForm && layer.policy.kind != PolicyKind::Fixed)
+    malformed(object.place(), ": form 'sink' with another policy than 'fixed'");
   if (layer.denseForm && !holdsMatrices(layer.storage))
     malformed(object.place(), ": a dense layer stored as '",
               storageName(layer.storage), "', expected 'f32', 'f16' or 'bf16'");
@@ -291,7 +294,7 @@ Manifest parseTop(const Json &json) {
 
 int32_t LayerManifest::neededRank() const {
   if (policy.kind == PolicyKind::Fixed)
-    return int32_t(policy.value) + buffer + draft;
+    return int32_t(policy.value) + buffer + draft + sinkForm;
   return std::min(dv, dk) + active + buffer + draft;
 }
 

@@ -33,6 +33,7 @@ struct LayerManifest {
   int32_t index = 0;
   int32_t heads = 0, keyHeads = 0, dv = 0, dk = 0;
   bool denseForm = false;
+  bool sinkForm = false; ///< the first component of a state is its sink
   int32_t active = 0, buffer = 0, draft = 0;
   bool channelDecay = false, hasBeta = false;
   Storage storage = Storage::F32; ///< of rows and dense states

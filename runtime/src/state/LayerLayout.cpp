@@ -25,7 +25,8 @@ LayerLayout::LayerLayout(const LayerManifest &layer, int32_t slots,
       breakEvenRank(divideUp(denseStateBytes(), rowBytes() + 4)),
       fixedRank(layer.policy.kind == PolicyKind::Fixed), slots(slots),
       rankBound(layer.rank), buffer(layer.buffer),
-      denseForm(layer.denseForm) {
+      valueFloats(layer.dv), denseForm(layer.denseForm),
+      sinkForm(layer.sinkForm) {
   // Work lists name states with 32 bits.
   if (states > INT32_MAX)
     fail(SS_INVALID_ARGUMENT, slots, " slots of ", layer.heads,
@@ -55,7 +56,7 @@ void LayerLayout::setPolicy(const LayerManifest &layer) {
     dropBelow = std::max(policyValue, kLeastRelativeWeight);
     break;
   case PolicyKind::Fixed:
-    maxRank = int32_t(value);
+    maxRank = int32_t(value) + layer.sinkForm;
     break;
   case PolicyKind::Energy:
     policyValue = float(value);
@@ -97,6 +98,9 @@ int64_t LayerLayout::liveBytes(int64_t rank) const {
   int64_t bufferBytes = buffer * rowFloats * 4;
   int64_t factored = rank * rowBytes() + rank * 4 +
                      (fixedRank ? bufferBytes / 2 : bufferBytes);
+  // Of the sink a request needs the key alone: all share its value.
+  if (sinkForm && rank > 0)
+    factored -= valueFloats * elementBytes(storage);
   return holdsMatrices(storage) ? std::min(factored, dense) : factored;
 }
 

@@ -64,8 +64,8 @@ private:
   void setPolicy(const LayerManifest &layer);
   void setClasses(const LayerManifest &layer);
 
-  int64_t slots, rankBound, buffer;
-  bool denseForm;
+  int64_t slots, rankBound, buffer, valueFloats;
+  bool denseForm, sinkForm;
 };
 
 } // namespace sinkstate::runtime

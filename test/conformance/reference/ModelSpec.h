@@ -22,6 +22,7 @@ struct LayerSpec {
   int32_t index = 0;
   int32_t heads = 2, keyHeads = 2, dv = 128, dk = 128;
   bool denseForm = false;
+  bool sinkForm = false; ///< the reference kernels have none
   int32_t active = 8, buffer = 8, draft = 0;
   std::string policyKind = "relative";
   double policyValue = 0;

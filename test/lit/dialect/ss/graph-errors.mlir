@@ -93,7 +93,7 @@ ss.model @model {
 // -----
 
 ss.model @model {
-  // expected-error @+1 {{unknown form 'sparse', expected factored or dense}}
+  // expected-error @+1 {{unknown form 'sparse', expected factored, dense or sink}}
   ss.layer @layer0 type gdn index 0 heads 2 key_heads 2 dv 128 dk 128 gate #ss.gate<softplus> norm #ss.norm<add, 1.0e-6> query_scale 0.125 policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage f32 form sparse
 }
 

@@ -57,7 +57,7 @@ func.func private @f(!ss.state<rwkv, heads = 4, key_heads = 2, dv = 80, dk = 128
 
 // -----
 
-// expected-error @+2 {{to be one of: factored, dense}}
+// expected-error @+2 {{to be one of: factored, dense, sink}}
 // expected-error @+1 {{failed to parse SS_StateType parameter 'form'}}
 func.func private @f(!ss.state<gdn, heads = 4, key_heads = 2, dv = 80, dk = 128, form = sparse, active = 8, buffer = 8, rank = 96, storage = f32>)
 
