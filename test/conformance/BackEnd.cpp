@@ -40,11 +40,16 @@ public:
   std::string name() const override { return "reference"; }
   std::map<std::string, std::string> unsupported() const override {
     const std::string reason = "the reference kernels store f32 rows";
+    const std::string sinks = "the reference kernels have no sinks";
     return {{"NarrowRows", reason},
             {"NarrowFallback", reason},
             {"NarrowDenseForm", reason},
             {"ByteRows", reason},
-            {"RandomRows", reason}};
+            {"RandomRows", reason},
+            {"Sinks", sinks},
+            {"FullSinks", sinks},
+            {"NoSinks", sinks},
+            {"OpenLoop", sinks}};
   }
 
 private:
