@@ -445,3 +445,10 @@ ss.model @model {
   // expected-error @+1 {{a dense state has storage 'fp8', expected f32, f16 or bf16: only rows, which have unit length, are stored in 8 bits}}
   ss.layer @layer0 type gdn index 0 heads 2 key_heads 2 dv 128 dk 128 gate #ss.gate<softplus> norm #ss.norm<add, 1.0e-6> query_scale 0.125 policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage fp8 form dense
 }
+
+// -----
+
+ss.model @model {
+  // expected-error @+1 {{has form 'sink' with policy 'relative', expected 'fixed'}}
+  ss.layer @layer0 type gdn index 0 heads 2 key_heads 2 dv 128 dk 128 gate #ss.gate<softplus> norm #ss.norm<add, 1.0e-6> query_scale 0.125 policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage f32 form sink
+}

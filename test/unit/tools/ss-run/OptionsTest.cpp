@@ -188,7 +188,7 @@ TEST(Options, RejectPolicies) {
   EXPECT_EQ(error("energy:0"), "--policy: found 'energy:0', expected energy:F "
                                "with F above 0 and at most 1");
   EXPECT_EQ(error("best"), "--policy: found 'best', expected relative:EPS, "
-                           "fixed:R, energy:F or budget:BYTES");
+                           "fixed:R, energy:F, budget:BYTES or sink:R");
   EXPECT_EQ(error("budget:0"), "--policy: found 'budget:0', expected "
                                "budget:BYTES with an integer of at least 1");
 }
