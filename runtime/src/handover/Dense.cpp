@@ -194,8 +194,10 @@ void Engine::adopt(LayerState &layer, const InitialState &initial) {
   const int32_t most =
       std::min(layout.maxRank, manifest.rank - manifest.buffer - manifest.draft);
   const int32_t sinkRows = initial.sinkKey.empty() ? 0 : 1;
-  if (!goesDense && rank > most - sinkRows) {
-    rank = most - sinkRows;
+  // The place of a sink is for nothing else.
+  const int32_t content = most - manifest.sinkForm;
+  if (!goesDense && rank > content) {
+    rank = content;
     status |= layout.fixedRank ? 0 : SS_STATUS_TIGHTENED;
   }
   layer.replaceBlock(state, layer.pool().allocate(
