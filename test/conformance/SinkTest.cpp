@@ -57,6 +57,32 @@ protected:
       return style;
     }
   };
+
+  /// |vbar^T (H - H64)| over |vbar| |H64|, per head.
+  static double sinkError(Sunk &run, DrivenRequest &request, size_t layer) {
+    const LayerSpec &spec = run.layers[layer];
+    const std::vector<float> h = run.engine.densify(int32_t(layer), request.slot);
+    const reference::Vector &exact = request.exact(layer).state();
+    double worst = 0;
+    for (int64_t head = 0; head < spec.heads; ++head) {
+      const float *mean = run.means[layer].data() + head * spec.dv;
+      double square = 0, mass = 0;
+      Doubles off(size_t(spec.dk));
+      for (int64_t v = 0; v < spec.dv; ++v) {
+        mass += double(mean[v]) * mean[v];
+        for (int64_t k = 0; k < spec.dk; ++k) {
+          const size_t at = size_t((head * spec.dv + v) * spec.dk + k);
+          off[size_t(k)] += mean[v] * (h[at] - exact[at]);
+        }
+      }
+      for (double x : off)
+        square += x * x;
+      if (mass > 0)
+        worst = std::max(worst, std::sqrt(square / mass) /
+                                    request.exact(layer).frobeniusNorm(head));
+    }
+    return worst;
+  }
 };
 
 TEST_P(Sinks, LetChainsBeExact) {
@@ -71,32 +97,6 @@ TEST_P(Sinks, LetChainsBeExact) {
     for (size_t layer : compacted)
       run.driver.rebase(request, layer);
   }
-}
-
-/// |vbar^T (H - H64)| over |vbar| |H64|, per head.
-double sinkError(Sinks::Sunk &run, DrivenRequest &request, size_t layer) {
-  const LayerSpec &spec = run.layers[layer];
-  const std::vector<float> h = run.engine.densify(int32_t(layer), request.slot);
-  const reference::Vector &exact = request.exact(layer).state();
-  double worst = 0;
-  for (int64_t head = 0; head < spec.heads; ++head) {
-    const float *mean = run.means[layer].data() + head * spec.dv;
-    double square = 0, mass = 0;
-    Doubles off(size_t(spec.dk));
-    for (int64_t v = 0; v < spec.dv; ++v) {
-      mass += double(mean[v]) * mean[v];
-      for (int64_t k = 0; k < spec.dk; ++k) {
-        const size_t at = size_t((head * spec.dv + v) * spec.dk + k);
-        off[size_t(k)] += mean[v] * (h[at] - exact[at]);
-      }
-    }
-    for (double x : off)
-      square += x * x;
-    if (mass > 0)
-      worst = std::max(worst, std::sqrt(square / mass) /
-                                  request.exact(layer).frobeniusNorm(head));
-  }
-  return worst;
 }
 
 // What is truncated has nothing of vbar: the content is orthogonal to it, and
