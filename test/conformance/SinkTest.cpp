@@ -109,7 +109,8 @@ TEST_P(Sinks, AreNeverTruncated) {
   bool truncated = false;
   for (size_t layer = 0; layer < run.layers.size(); ++layer)
     if (run.layers[layer].sinkForm) {
-      EXPECT_LE(sinkError(run, request, layer), 1e-5) << "layer " << layer;
+      // Rounding of the 12 to 50 compactions; truncation is far above it.
+      EXPECT_LE(sinkError(run, request, layer), 1e-4) << "layer " << layer;
       truncated |= run.driver.stateError(request, layer) > 1e-3;
     }
   EXPECT_TRUE(truncated) << "a test of nothing";
