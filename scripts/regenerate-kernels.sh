@@ -46,6 +46,8 @@ print_model Nemotron-3-Nano-4B --preset=Nemotron-3-Nano-4B
 print_model Qwen3.5-9B --preset=Qwen3.5-9B
 print_model Kimi-Linear-48B-A3B --preset=Kimi-Linear-48B-A3B
 print_model Qwen3.5-9B-f16 --preset=Qwen3.5-9B --storage=f16
+print_model Qwen3.5-9B-fp8 --preset=Qwen3.5-9B --storage=fp8
+print_model Kimi-Linear-48B-A3B-fp8-stochastic --preset=Kimi-Linear-48B-A3B --storage=fp8 --rounding=stochastic
 
 # with_commas FILE: its lines as elements of a JSON array.
 with_commas() { sed '$!s/$/,/' "$1"; }

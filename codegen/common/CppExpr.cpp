@@ -241,6 +241,14 @@ static CppExpr getFloatComparison(arith::CmpFOp op, CppExpr lhs, CppExpr rhs) {
 // Integer operations that C++ has for unsigned types only, and casts
 //===----------------------------------------------------------------------===//
 
+static CppExpr getWrapping(Type type, StringRef symbol, Precedence precedence, CppExpr lhs,
+                           CppExpr rhs, bool isShift = false) {
+  lhs = makeCast(getUnsignedType(type), lhs);
+  if (!isShift)
+    rhs = makeCast(getUnsignedType(type), rhs);
+  return makeCast(getCppScalarType(type), makeBinary(symbol, precedence, lhs, rhs));
+}
+
 static CppExpr getUnsignedBinary(Operation *op, StringRef symbol,
                                  Precedence precedence, CppExpr lhs, CppExpr rhs) {
   bool isShift = isa<arith::ShRUIOp>(op);
@@ -248,10 +256,7 @@ static CppExpr getUnsignedBinary(Operation *op, StringRef symbol,
   if (isNonNegative(op->getOperand(0)) &&
       (isShift || isNonNegative(op->getOperand(1))))
     return makeBinary(symbol, precedence, lhs, rhs);
-  lhs = makeCast(getUnsignedType(type), lhs);
-  if (!isShift)
-    rhs = makeCast(getUnsignedType(type), rhs);
-  return makeCast(getCppScalarType(type), makeBinary(symbol, precedence, lhs, rhs));
+  return getWrapping(type, symbol, precedence, lhs, rhs, isShift);
 }
 
 static CppExpr getUnsignedMinMax(Operation *op, StringRef function, CppExpr lhs,
@@ -300,8 +305,14 @@ static bool isCast(Operation *op) {
              arith::FPToUIOp, arith::ExtFOp, arith::TruncFOp, arith::BitcastOp>(op);
 }
 
+/// Products of i32 and i64 wrap around (those of index are addresses, which do
+/// not): C++ has that for unsigned types only.
+static bool isWrappingProduct(Operation *op) {
+  return isa<arith::MulIOp>(op) && op->getResult(0).getType().isInteger();
+}
+
 static bool isIntegerSpecial(Operation *op) {
-  return isa<arith::DivUIOp, arith::RemUIOp, arith::ShRUIOp, arith::MinSIOp,
+  return isWrappingProduct(op) || isa<arith::DivUIOp, arith::RemUIOp, arith::ShRUIOp, arith::MinSIOp,
              arith::MaxSIOp, arith::MinUIOp, arith::MaxUIOp, arith::CeilDivSIOp,
              arith::FloorDivSIOp, math::AbsIOp>(op);
 }
@@ -312,6 +323,9 @@ static CppExpr getIntegerSpecial(Operation *op, ArrayRef<CppExpr> operands) {
   for (const CppExpr &operand : operands)
     wide.push_back(widenLiteral(operand, type));
   return llvm::TypeSwitch<Operation *, CppExpr>(op)
+      .Case<arith::MulIOp>([&](auto) {
+        return getWrapping(type, "*", Precedence::Multiplicative, operands[0], operands[1]);
+      })
       .Case<arith::DivUIOp>([&](auto) {
         return getUnsignedBinary(op, "/", Precedence::Multiplicative, operands[0], operands[1]);
       })
@@ -336,10 +350,13 @@ static CppExpr getIntegerSpecial(Operation *op, ArrayRef<CppExpr> operands) {
 // Entry points
 //===----------------------------------------------------------------------===//
 
-/// Arithmetic on 16-bit floats is widened by the IR, never by the printer.
+static bool isNarrowFloat(Type type) {
+  return isa<Float16Type, BFloat16Type, Float8E4M3FNType>(type);
+}
+
+/// Arithmetic on narrow floats is widened by the IR, never by the printer.
 static bool hasComputableTypes(Operation *op) {
   auto isPrintable = [](Type type) { return !getCppScalarType(type).empty(); };
-  auto isNarrowFloat = [](Type type) { return type.isF16() || type.isBF16(); };
   bool moves = isCast(op) || isa<arith::ConstantOp, arith::SelectOp>(op);
   auto isFine = [&](Type type) {
     return isPrintable(type) && (moves || !isNarrowFloat(type));
@@ -348,14 +365,13 @@ static bool hasComputableTypes(Operation *op) {
          llvm::all_of(op->getResultTypes(), isFine);
 }
 
-/// 16-bit floats are converted from and to f32 alone: two roundings are not one.
+/// Narrow floats are converted from and to f32 alone: two roundings are not one.
 static bool isRoundedTwice(Operation *op) {
   if (!isa<arith::ExtFOp, arith::TruncFOp>(op))
     return isCast(op) && !isa<arith::BitcastOp>(op) &&
-           llvm::any_of(op->getOperandTypes(), [](Type t) { return t.isF16() || t.isBF16(); });
+           llvm::any_of(op->getOperandTypes(), isNarrowFloat);
   Type from = op->getOperand(0).getType(), to = op->getResult(0).getType();
-  auto isNarrow = [](Type type) { return type.isF16() || type.isBF16(); };
-  return (isNarrow(from) && !to.isF32()) || (isNarrow(to) && !from.isF32());
+  return (isNarrowFloat(from) && !to.isF32()) || (isNarrowFloat(to) && !from.isF32());
 }
 
 /// Operations on i1 beyond logic have no meaning in the printed text.
@@ -375,8 +391,7 @@ bool sinkstate::codegen::isCppScalarOp(Operation *op) {
   if (onBool && !isLogicOnBool(op))
     return false;
   if (auto bitcast = dyn_cast<arith::BitcastOp>(op))
-    return !bitcast.getIn().getType().isF16() && !bitcast.getIn().getType().isBF16() &&
-           !bitcast.getType().isF16() && !bitcast.getType().isBF16();
+    return !isNarrowFloat(bitcast.getIn().getType()) && !isNarrowFloat(bitcast.getType());
   if (auto compare = dyn_cast<arith::CmpIOp>(op); compare && onBool)
     return compare.getPredicate() == arith::CmpIPredicate::eq ||
            compare.getPredicate() == arith::CmpIPredicate::ne;

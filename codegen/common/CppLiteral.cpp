@@ -21,6 +21,8 @@ llvm::StringRef sinkstate::codegen::getCppScalarType(Type type) {
     return "ss::half";
   if (type.isBF16())
     return "ss::bfloat16";
+  if (isa<Float8E4M3FNType>(type))
+    return "ss::float8";
   if (type.isInteger(1))
     return "bool";
   if (type.isSignlessInteger(32))

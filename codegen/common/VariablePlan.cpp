@@ -73,6 +73,7 @@ static std::string getFallbackName(Operation *op) {
       })
       .Case<ssk::AccumulateOp>([](auto) { return "sum"; })
       .Case<ssk::SplatOp, ssk::MapOp>([](auto) { return "tile"; })
+      .Case<ssk::IotaOp>([](auto) { return "numbers"; })
       .Case<ssk::AllocOp>([](auto) { return "memory"; })
       .Case<ssk::CallOp>([](auto) { return "status"; })
       .Case<arith::ConstantOp>([](auto) { return "constant"; })

@@ -162,6 +162,7 @@ LogicalResult KernelLowering::lowerKernelOperation(Operation &op) {
       .Case([&](ssk::LoadOp op) { return lowerLoad(op), success(); })
       .Case([&](ssk::StoreOp op) { return lowerStore(op), success(); })
       .Case([&](ssk::SplatOp op) { return lowerSplat(op), success(); })
+      .Case([&](ssk::IotaOp op) { return lowerIota(op), success(); })
       .Case([&](ssk::MapOp op) { return lowerMap(op); })
       .Case([&](ssk::ReduceOp op) { return lowerReduce(op), success(); })
       .Case([&](ssk::DotOp op) { return lowerDot(op), success(); })
@@ -191,8 +192,9 @@ LogicalResult KernelLowering::lowerScalar(Operation &op) {
            << "' in a kernel, expected ssk, scf.for, scf.if or arith and math "
               "on scalars";
   Value result;
-  if (failed(createElementwise(builder, op, operands, op.getResult(0).getType(),
-                               convertsHalf(), result)))
+  Type type = getCpuElementType(op.getResult(0).getType());
+  if (failed(createElementwise(builder, op, operands, type, convertsHalf(),
+                               result)))
     return failure();
   values.map(op.getResult(0), result);
   return success();
@@ -202,7 +204,7 @@ void KernelLowering::appendTypes(TypeRange types, SmallVectorImpl<Type> &out) {
   for (Type type : types) {
     auto tile = dyn_cast<ssk::TileType>(type);
     if (!tile) {
-      out.push_back(type);
+      out.push_back(getCpuElementType(type));
       continue;
     }
     TileLayout layout(tile, vectorWidth);

@@ -96,6 +96,7 @@ private:
 
   // Arithmetic on tiles (LowerCompute.cpp).
   void lowerSplat(ssk::SplatOp op);
+  void lowerIota(ssk::IotaOp op);
   mlir::LogicalResult lowerMap(ssk::MapOp op);
   mlir::Value getMapInput(ssk::MapOp op, unsigned input,
                           const TileLayout &result, int64_t row, size_t chunk);

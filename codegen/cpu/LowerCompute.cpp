@@ -29,6 +29,26 @@ void KernelLowering::lowerSplat(ssk::SplatOp op) {
   bindTile(op.getResult(), std::move(parts));
 }
 
+void KernelLowering::lowerIota(ssk::IotaOp op) {
+  TileLayout layout(op.getResult().getType(), vectorWidth);
+  Parts parts;
+  for (int64_t row = 0; row < layout.rows; ++row)
+    for (auto [index, chunk] : llvm::enumerate(layout.chunks)) {
+      const int64_t first = layout.getCoordinates(row, chunk.offset).front();
+      auto type = dyn_cast<VectorType>(layout.getPartType(index));
+      if (!type) {
+        parts.push_back(createI32(int32_t(first)));
+        continue;
+      }
+      SmallVector<int32_t> numbers;
+      for (int64_t i = 0; i < chunk.width; ++i)
+        numbers.push_back(int32_t(first + i));
+      parts.push_back(arith::ConstantOp::create(
+          builder, loc, DenseIntElementsAttr::get(type, numbers)));
+    }
+  bindTile(op.getResult(), std::move(parts));
+}
+
 //===----------------------------------------------------------------------===//
 // Maps
 //===----------------------------------------------------------------------===//
@@ -49,7 +69,13 @@ Value KernelLowering::getMapInput(ssk::MapOp op, unsigned input,
   int64_t element = at[dims[0]];
   if (dims.size() == 2)
     element = element * layout.type.getShape()[1] + at[dims[1]];
-  return createBroadcast(result.getPartType(chunk), parts[element]);
+  Value scalar = parts[element];
+  // Operands may have another element type than the result.
+  auto vector = dyn_cast<VectorType>(result.getPartType(chunk));
+  return vector ? createBroadcast(VectorType::get(vector.getShape(),
+                                                  scalar.getType()),
+                                  scalar)
+                : scalar;
 }
 
 LogicalResult KernelLowering::lowerMapBody(ssk::MapOp op, Type partType,
@@ -77,7 +103,7 @@ LogicalResult KernelLowering::lowerMapBody(ssk::MapOp op, Type partType,
       operands.push_back(lookup(operand));
       isVector |= isa<VectorType>(operands.back().getType());
     }
-    Type type = inner.getResult(0).getType();
+    Type type = getCpuElementType(inner.getResult(0).getType());
     if (isVector) {
       type = VectorType::get(cast<VectorType>(partType).getShape(), type);
       for (Value &operand : operands)

@@ -11,12 +11,13 @@ using namespace sinkstate::cpu;
 void KernelLowering::lowerAlloc(ssk::AllocOp op) {
   ssk::SharedType type = op.getResult().getType();
   values.map(op.getResult(),
-             createScratch(type.getElementType(), type.getNumElements()));
+             createScratch(getCpuElementType(type.getElementType()),
+                           type.getNumElements()));
 }
 
 void KernelLowering::lowerFill(ssk::FillOp op) {
   ssk::SharedType type = op.getMemory().getType();
-  Type element = type.getElementType();
+  Type element = getCpuElementType(type.getElementType());
   Value memory = values.lookup(op.getMemory());
   Value value = values.lookup(op.getValue());
   int64_t count = type.getNumElements();
@@ -41,13 +42,14 @@ Value KernelLowering::createElementPointer(Value memory, OperandRange indices) {
     if (shared.getRank() == 2)
       offset = createAdd(createMul(offset, shared.getShape()[1]),
                          createToI64(values.lookup(indices[1])));
-  return createGep(ssk::getMemoryElementType(memory.getType()),
-                   values.lookup(memory), offset);
+  Type element = ssk::getMemoryElementType(memory.getType());
+  return createGep(getCpuElementType(element), values.lookup(memory), offset);
 }
 
 void KernelLowering::lowerRead(ssk::ReadOp op) {
   Value pointer = createElementPointer(op.getMemory(), op.getIndices());
-  values.map(op.getResult(), createLoad(op.getResult().getType(), pointer));
+  values.map(op.getResult(),
+             createLoad(getCpuElementType(op.getResult().getType()), pointer));
 }
 
 void KernelLowering::lowerWrite(ssk::WriteOp op) {
@@ -65,7 +67,7 @@ KernelLowering::Access KernelLowering::createAccess(ssk::TileType tile,
                                                     Value stride, Value limit) {
   Access access;
   access.base = createElementPointer(memory, indices);
-  access.elementType = tile.getElementType();
+  access.elementType = getCpuElementType(tile.getElementType());
   if (tile.getRank() == 2) {
     if (stride)
       access.rowStride = createToI64(values.lookup(stride));

@@ -271,12 +271,64 @@ static Value createExtFromBF16(OpBuilder &builder, Location loc, Value x,
   return e.fromBits(e.shiftLeft(bits, 16));
 }
 
-/// A conversion between f32 and a 16-bit type that takes integers; null if it
+/// f32 to fp8 e4m3 (an integer of 8 bits), to nearest, ties to even; what is
+/// beyond 448, infinity too, saturates.
+static Value createTruncToFP8(OpBuilder &builder, Location loc, Value x) {
+  Expression e(builder, loc, x);
+  using P = arith::CmpIPredicate;
+  Value bits = e.toBits(x);
+  Value magnitude = e.andInt(bits, e.integer(0x7fffffff));
+  Value isNaN = e.compareInt(P::sgt, magnitude, e.integer(0x7f800000));
+  Value most = e.integer(0x43e00000); // 448
+  magnitude = e.select(e.compareInt(P::sgt, magnitude, most), most, magnitude);
+  // Exponents differ by 120; a carry out of the mantissa is the next power.
+  Value odd = e.andInt(e.shiftRight(magnitude, 20), e.integer(1));
+  Value normal = e.shiftRight(
+      e.addInt(magnitude, e.addInt(odd, e.integer(0x7ffff))), 20);
+  normal = e.subInt(normal, e.integer(120 << 3));
+  // Below 2^-6 steps are 2^-9, which are those of f32 above 2^14.
+  Value offset = e.number(0x1p14f);
+  Value subnormal = e.subInt(e.toBits(e.add(e.fromBits(magnitude), offset)),
+                             e.toBits(offset));
+  Value result = e.select(e.compareInt(P::slt, magnitude, e.integer(121 << 23)),
+                          subnormal, normal);
+  result = e.select(isNaN, e.integer(0x7f), result);
+  Value sign = e.andInt(e.shiftRight(bits, 24), e.integer(0x80));
+  return arith::TruncIOp::create(
+      builder, loc, e.withElement(builder.getI8Type()), e.addInt(result, sign));
+}
+
+/// fp8 e4m3 (an integer of 8 bits) to f32, which is exact.
+static Value createExtFromFP8(OpBuilder &builder, Location loc, Value x,
+                              Type type) {
+  Type wideType = builder.getI32Type();
+  if (auto vector = dyn_cast<VectorType>(x.getType()))
+    wideType = VectorType::get(vector.getShape(), wideType);
+  Value bits = arith::ExtSIOp::create(builder, loc, wideType, x);
+  Value shape = arith::BitcastOp::create(builder, loc, type, bits);
+  Expression e(builder, loc, shape);
+  using P = arith::CmpIPredicate;
+  Value magnitude = e.andInt(bits, e.integer(0x7f));
+  Value result = e.addInt(e.shiftLeft(magnitude, 20), e.integer(120 << 23));
+  Value subnormal = e.toBits(e.mul(e.toFloat(magnitude), e.number(0x1p-9f)));
+  result = e.select(e.compareInt(P::slt, magnitude, e.integer(8)), subnormal,
+                    result);
+  result = e.select(e.compareInt(P::eq, magnitude, e.integer(0x7f)),
+                    e.integer(0x7fc00000), result);
+  Value sign = e.andInt(bits, e.integer(INT32_MIN));
+  return e.fromBits(e.orInt(result, sign));
+}
+
+/// A conversion between f32 and a narrow type that takes integers; null if it
 /// takes none.
 static Value expandConversion(OpBuilder &builder, Operation &op, Value x,
                               Type type, bool convertsHalf) {
   Type from = getElementTypeOrSelf(x), to = getElementTypeOrSelf(type);
   Location loc = op.getLoc();
+  if (isa<arith::TruncFOp>(op) && from.isF32() && to.isInteger(8))
+    return createTruncToFP8(builder, loc, x);
+  if (isa<arith::ExtFOp>(op) && from.isInteger(8) && to.isF32())
+    return createExtFromFP8(builder, loc, x, type);
   if (isa<arith::TruncFOp>(op) && from.isF32() && to.isBF16())
     return createTruncToBF16(builder, loc, x, type);
   if (isa<arith::TruncFOp>(op) && from.isF32() && to.isF16() && !convertsHalf)

@@ -14,6 +14,12 @@ SmallVector<Chunk> sinkstate::cpu::splitIntoChunks(int64_t extent,
   return chunks;
 }
 
+Type sinkstate::cpu::getCpuElementType(Type element) {
+  if (isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8)
+    return IntegerType::get(element.getContext(), 8);
+  return element;
+}
+
 TileLayout::TileLayout(ssk::TileType type, int64_t vectorWidth) : type(type) {
   if (!type.hasLanes()) {
     rows = type.getNumElements();
@@ -26,7 +32,7 @@ TileLayout::TileLayout(ssk::TileType type, int64_t vectorWidth) : type(type) {
 }
 
 Type TileLayout::getPartType(size_t chunk) const {
-  Type element = type.getElementType();
+  Type element = getCpuElementType(type.getElementType());
   int64_t width = chunks[chunk].width;
   return width == 1 ? element : VectorType::get({width}, element);
 }

@@ -66,7 +66,7 @@ static LogicalResult checkOp(Operation *op) {
       })
       .Case<scf::IfOp>([&](auto) { return checkCarriedTypes(op); })
       .Case<ssk::KernelOp, ssk::ReturnOp, ssk::ProgramIdOp, ssk::AllocOp, ssk::FillOp,
-            ssk::ReadOp, ssk::WriteOp, ssk::SplatOp, ssk::MapOp, ssk::YieldOp, ssk::ReduceOp,
+            ssk::ReadOp, ssk::WriteOp, ssk::SplatOp, ssk::IotaOp, ssk::MapOp, ssk::YieldOp, ssk::ReduceOp,
             ssk::DotOp, ssk::AccumulateOp,
             ssk::MatmulOp, ssk::TopKOp, ssk::CallOp, ssk::SyncOp, ssk::CopyOp, ssk::WaitCopiesOp, scf::YieldOp>(
           [](auto) { return success(); })

@@ -29,6 +29,15 @@ void KernelPrinter::printSplat(ssk::SplatOp splat) {
   printTileCall(result, "ss::splat", getText(splat.getValue()));
 }
 
+/// `ss::iota_lanes<128>(numbers)`, or `ss::iota(numbers)` where every lane has all.
+void KernelPrinter::printIota(ssk::IotaOp iota) {
+  ssk::TileType type = iota.getResult().getType();
+  declareTile(iota.getResult());
+  std::string lanes =
+      type.hasLanes() ? "_lanes<" + std::to_string(type.getShape()[0]) + ">" : "";
+  out.line("ss::iota" + lanes + "(" + getName(iota.getResult()) + ");");
+}
+
 /// Loop variables of the dimensions of a tile: r for rows, e for elements.
 static SmallVector<StringRef> getLoopNames(ssk::TileType type) {
   if (type.getRank() == 1)

@@ -33,12 +33,12 @@ std::vector<std::string> cuda::getDeviceHeaders(ssk::KernelOp kernel) {
       element = memory;
     else if (auto tile = dyn_cast<ssk::TileType>(type))
       element = tile.getElementType();
-    return element.isF16() || element.isBF16();
+    return ssk::isNarrowFloat(element);
   };
   if (llvm::any_of(kernel.getArgumentTypes(), hasNarrowFloat))
     headers.insert("ss/half.cuh");
   kernel.walk([&](Operation *op) {
-    if (isa<ssk::LoadOp, ssk::StoreOp, ssk::SplatOp, ssk::MapOp, ssk::ReduceOp, ssk::DotOp,
+    if (isa<ssk::LoadOp, ssk::StoreOp, ssk::SplatOp, ssk::IotaOp, ssk::MapOp, ssk::ReduceOp, ssk::DotOp,
             ssk::AccumulateOp>(op))
       headers.insert("ss/tile.cuh");
     else if (isa<ssk::FillOp>(op))

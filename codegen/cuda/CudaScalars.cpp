@@ -69,7 +69,8 @@ static StringRef getCompoundOperator(Operation *op) {
     return "+=";
   if (isa<arith::SubIOp, arith::SubFOp>(op))
     return "-=";
-  if (isa<arith::MulIOp, arith::MulFOp>(op))
+  // Products of other integers wrap around, which needs casts.
+  if (isa<arith::MulFOp>(op) || (isa<arith::MulIOp>(op) && op->getResult(0).getType().isIndex()))
     return "*=";
   return isa<arith::OrIOp>(op) && !op->getResult(0).getType().isInteger(1) ? "|=" : "";
 }

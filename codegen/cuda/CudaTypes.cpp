@@ -37,5 +37,8 @@ StringRef cuda::getAccessType(Type element, int64_t count) {
     return "longlong2";
   if (element.isInteger(32))
     return bytes == 16 ? "int4" : "int2";
-  return bytes == 16 ? "uint4" : bytes == 8 ? "uint2" : "uint32_t";
+  return bytes == 16  ? "uint4"
+         : bytes == 8 ? "uint2"
+         : bytes == 4 ? "uint32_t"
+                      : "uint16_t";
 }

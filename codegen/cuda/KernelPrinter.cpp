@@ -255,6 +255,7 @@ void KernelPrinter::printStatement(Operation &op) {
       .Case<ssk::StoreOp>([&](auto typed) { printStore(typed); })
       .Case<ssk::WriteOp>([&](auto typed) { printWrites(typed); })
       .Case<ssk::SplatOp>([&](auto typed) { printSplat(typed); })
+      .Case<ssk::IotaOp>([&](auto typed) { printIota(typed); })
       .Case<ssk::MapOp>([&](auto typed) { printMap(typed); })
       .Case<ssk::ReduceOp>([&](auto typed) { printReduce(typed); })
       .Case<ssk::DotOp>([&](auto typed) { printDot(typed); })

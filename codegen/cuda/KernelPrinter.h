@@ -74,6 +74,7 @@ private:
   void printCopy(ssk::CopyOp copy);
   void printWrites(ssk::WriteOp first);
   void printSplat(ssk::SplatOp splat);
+  void printIota(ssk::IotaOp iota);
   void printMap(ssk::MapOp map);
   void printMapBody(ssk::MapOp map, llvm::ArrayRef<llvm::StringRef> indices, unsigned depth);
   void printReduce(ssk::ReduceOp reduce);

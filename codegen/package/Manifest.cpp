@@ -46,6 +46,8 @@ static StringRef nameOfType(ssk::GlobalType type) {
     return "f16*";
   if (element.isBF16())
     return "bf16*";
+  if (isa<Float8E4M3FNType>(element))
+    return "fp8*";
   return element.isInteger(64) ? "i64*" : "i32*";
 }
 
@@ -100,6 +102,7 @@ static FailureOr<Object> describeLayer(ss::LayerOp layer,
       {"draft", static_cast<int64_t>(layer.getDraft())},
       {"core", ss::stringifyCoreKind(layer.getCoreKind())},
       {"storage", ss::stringifyStorage(layer.getStorage())},
+      {"rounding", ss::stringifyRounding(layer.getRoundingKind())},
       {"channel_decay", info.channelDecay},
       {"has_beta", info.hasBeta},
       {"policy", Object{{"kind", ss::stringifyPolicyKind(policy.getKind())},

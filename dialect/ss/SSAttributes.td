@@ -25,13 +25,21 @@ def SS_LayerTypeEnum : SS_Enum<"LayerType", "recurrence of a layer", [
 def SS_FormEnum : SS_Enum<"Form", "form of a stored state", [
   I32EnumAttrCase<"factored", 0>,
   I32EnumAttrCase<"dense", 1>,
-  I32EnumAttrCase<"deferred", 2>
+  I32EnumAttrCase<"deferred", 2>,
+  I32EnumAttrCase<"sink", 3>
 ]>;
 
 def SS_StorageEnum : SS_Enum<"Storage", "element type of stored component rows", [
   I32EnumAttrCase<"f32", 0>,
   I32EnumAttrCase<"f16", 1>,
-  I32EnumAttrCase<"bf16", 2>
+  I32EnumAttrCase<"bf16", 2>,
+  I32EnumAttrCase<"fp8", 3>
+]>;
+
+// Of what is narrower than f32.
+def SS_RoundingEnum : SS_Enum<"Rounding", "rounding of stored rows", [
+  I32EnumAttrCase<"nearest", 0>,
+  I32EnumAttrCase<"stochastic", 1>
 ]>;
 
 def SS_PolicyKindEnum : SS_Enum<"PolicyKind", "rule of truncation", [

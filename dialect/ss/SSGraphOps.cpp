@@ -43,6 +43,13 @@ static void printStorage(OpAsmPrinter &printer, LayerOp, StorageAttr attr) {
   printer << stringifyEnum(attr.getValue());
 }
 
+static ParseResult parseRounding(OpAsmParser &parser, RoundingAttr &attr) {
+  return parseEnumWord<RoundingAttr, Rounding>(parser, "rounding", attr);
+}
+static void printRounding(OpAsmPrinter &printer, LayerOp, RoundingAttr attr) {
+  printer << stringifyEnum(attr.getValue());
+}
+
 static ParseResult parseCoreKind(OpAsmParser &parser, CoreKindAttr &attr) {
   return parseEnumWord<CoreKindAttr, CoreKind>(parser, "core", attr);
 }
@@ -164,7 +171,7 @@ int64_t LayerOp::getRankBound() {
   if (!isFactored())
     return 0;
   if (getPolicy().isFixed())
-    return 2 * getPolicy().getCount();
+    return 2 * getPolicy().getCount() + (isSink() ? 1 : 0);
   return std::min(getDv(), getDk()) + getActive() + getBuffer() + getDraft();
 }
 
@@ -174,7 +181,8 @@ StateType LayerOp::getStateType() {
                         getDv(), getDk(), getForm(), factored ? getActive() : 0,
                         getForm() == Form::dense ? 0 : getBuffer(),
                         getRankBound(),
-                        getStorage(), factored ? getDraft() : 0);
+                        getStorage(), factored ? getDraft() : 0,
+                        getRoundingKind());
 }
 
 FlatSymbolRefAttr LayerOp::getKernel(StringRef role) {
@@ -213,9 +221,12 @@ static LogicalResult verifyRecurrence(LayerOp layer) {
   return success();
 }
 
-/// The policy fits the sizes.
+/// The policy fits the sizes and the form.
 static LogicalResult verifyPolicy(LayerOp layer) {
   PolicyAttr policy = layer.getPolicy();
+  if (layer.isSink() && !policy.isFixed())
+    return layer.emitOpError("has form 'sink' with policy '")
+           << stringifyEnum(policy.getKind()) << "', expected 'fixed'";
   if (policy.isFixed()) {
     int64_t rank = policy.getCount();
     int64_t full = std::min(layer.getDv(), layer.getDk());
@@ -271,6 +282,12 @@ LogicalResult LayerOp::verify() {
     return failure();
   if (failed(verifyRecurrence(*this)) || failed(verifyPolicy(*this)))
     return failure();
+  if (!isFactored() && getStorage() == Storage::fp8)
+    return emit() << kNoDenseFp8;
+  if (getRoundingKind() == Rounding::stochastic && getStorage() == Storage::f32)
+    return emit() << kNoRoundingOfF32;
+  if (getRoundingKind() == Rounding::stochastic && getForm() == Form::deferred)
+    return emit() << kNoRandomDeferred;
   return verifyKernels(*this);
 }
 

@@ -59,6 +59,11 @@ def SS_LayerOp : SS_Op<"layer", [Symbol, HasParent<"ModelOp">]> {
     at the same error and costs a part of the time. Where it is absent the layer
     type's default holds.
 
+    `rounding` (optional) is how a storage narrower than f32 is written, to
+    `nearest` where it is absent: see `!ss.state`.
+
+    A layer of form `sink` has the policy `fixed`: see `!ss.state`.
+
     The policy `fixed, R` has no frozen part: `active` and `buffer` are R.
     The block of a compaction, `active + buffer + draft` rows, has at most 64.
 
@@ -78,7 +83,8 @@ def SS_LayerOp : SS_Op<"layer", [Symbol, HasParent<"ModelOp">]> {
     SS_GateAttr:$gate, SS_NormAttr:$norm, F64Attr:$query_scale,
     SS_PolicyAttr:$policy, SS_IntAttr:$active, SS_IntAttr:$buffer,
     OptionalAttr<SS_CoreKindEnum>:$core,
-    SS_StorageEnum:$storage, SS_FormEnum:$form,
+    SS_StorageEnum:$storage, OptionalAttr<SS_RoundingEnum>:$rounding,
+    SS_FormEnum:$form,
     DefaultValuedAttr<F64Attr, "1.0">:$beta_scale,
     DefaultValuedAttr<SS_IntAttr, "0">:$draft,
     OptionalAttr<DictionaryAttr>:$kernels,
@@ -88,16 +94,23 @@ def SS_LayerOp : SS_Op<"layer", [Symbol, HasParent<"ModelOp">]> {
     `key_heads` $key_heads `dv` $dv `dk` $dk `gate` qualified($gate)
     `norm` qualified($norm) `query_scale` $query_scale
     `policy` qualified($policy) `active` $active `buffer` $buffer
-    (`core` custom<CoreKind>($core)^)? `storage` custom<Storage>($storage) `form` custom<Form>($form) attr-dict
+    (`core` custom<CoreKind>($core)^)? `storage` custom<Storage>($storage)
+    (`rounding` custom<Rounding>($rounding)^)? `form` custom<Form>($form) attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     const LayerTypeInfo &getInfo() { return getLayerTypeInfo(getType()); }
-    bool isFactored() { return getForm() == Form::factored; }
+    /// Components and a buffer, with a sink or without.
+    bool isFactored() {
+      return getForm() == Form::factored || getForm() == Form::sink;
+    }
+    bool isSink() { return getForm() == Form::sink; }
     /// The layer's own decomposition, or its type's.
     CoreKind getCoreKind() { return getCore().value_or(getInfo().defaultCore); }
+    /// Without one, to nearest.
+    Rounding getRoundingKind() { return getRounding().value_or(Rounding::nearest); }
     /// Upper bound of the rows stored per state: min(dv, dk) + active + buffer
-    /// + draft, or 2 R of a fixed rank; 0 in the other forms.
+    /// + draft, or 2 R of a fixed rank (and the sink); 0 in the dense forms.
     int64_t getRankBound();
     /// The type of this layer's state.
     StateType getStateType();

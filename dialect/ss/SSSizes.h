@@ -31,6 +31,20 @@ mlir::LogicalResult
 verifyBlockSizes(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
                  int64_t active, int64_t buffer, int64_t draft);
 
+/// Elements of a matrix have no length in common that 8 bits could rely on.
+constexpr llvm::StringLiteral kNoDenseFp8 =
+    "a dense state has storage 'fp8', expected f32, f16 or bf16: only rows, "
+    "which have unit length, are stored in 8 bits";
+
+/// What is computed is what is stored.
+constexpr llvm::StringLiteral kNoRandomDeferred =
+    "a deferred state is rounded stochastically, expected rounding nearest: "
+    "only what compactions and dense layers write is rounded so";
+
+constexpr llvm::StringLiteral kNoRoundingOfF32 =
+    "'rounding' is 'stochastic' with storage 'f32', which rounds nothing; "
+    "expected f16, bf16 or fp8";
+
 /// A number for a message, without trailing zeros.
 std::string formatNumber(double value);
 

@@ -67,19 +67,28 @@ LogicalResult StateType::verify(function_ref<InFlightDiagnostic()> emitError,
                                 LayerType layerType, int64_t heads,
                                 int64_t keyHeads, int64_t dv, int64_t dk,
                                 Form form, int64_t active, int64_t buffer,
-                                int64_t rank, Storage storage, int64_t draft) {
+                                int64_t rank, Storage storage, int64_t draft,
+                                Rounding rounding) {
   if (stringifyEnum(layerType).empty() || stringifyEnum(form).empty() ||
-      stringifyEnum(storage).empty())
-    return emitError() << "unknown layer type, form or storage";
+      stringifyEnum(storage).empty() || stringifyEnum(rounding).empty())
+    return emitError() << "unknown layer type, form, storage or rounding";
+  if (rounding == Rounding::stochastic && storage == Storage::f32)
+    return emitError() << kNoRoundingOfF32;
   if (failed(verifyStateSizes(emitError, {heads, keyHeads, dv, dk, draft})))
     return failure();
   if (form == Form::dense) {
+    if (storage == Storage::fp8)
+      return emitError() << kNoDenseFp8;
     if (active == 0 && buffer == 0 && rank == 0 && draft == 0)
       return success();
     return emitError() << "a dense state has no 'active', 'buffer', 'rank' or "
                           "'draft'; leave them out";
   }
   if (form == Form::deferred) {
+    if (storage == Storage::fp8)
+      return emitError() << kNoDenseFp8;
+    if (rounding == Rounding::stochastic)
+      return emitError() << kNoRandomDeferred;
     if (active == 0 && rank == 0 && draft == 0 && buffer >= 1 &&
         buffer <= kMaxBlockRows)
       return success();
@@ -97,6 +106,8 @@ LogicalResult StateType::verify(function_ref<InFlightDiagnostic()> emitError,
 
 /// Bytes of one element of a stored row.
 static int64_t storageBytes(Storage storage) {
+  if (storage == Storage::fp8)
+    return 1;
   return storage == Storage::f32 ? 4 : 2;
 }
 

@@ -20,6 +20,9 @@ def SS_StateType : SS_Type<"State", "state"> {
     * `factored`: at most `rank` components `s_i v_i u_i^T` per head and a
       buffer of at most `buffer + draft` appended pairs. The `active` components
       of largest weight take part in every compaction.
+    * `sink`: the same, and the first component is a sink: the head's mean value
+      `vbar`, which all requests share, times a key `c` of the state's own. The
+      others are orthogonal to `vbar`, and they alone are truncated.
     * `dense`: `H` itself; `active`, `buffer`, `rank` and `draft` are 0.
     * `deferred`: `H` as it was when it was last written, and a buffer of at most
       `buffer` pairs appended since; the others are 0. A dense state that is read
@@ -27,7 +30,11 @@ def SS_StateType : SS_Type<"State", "state"> {
 
     `rank` is an upper bound of stored rows. `draft` (default 0) are buffer rows
     for speculative tokens beyond `buffer`. Head `h` reads key head
-    `h / (heads / key_heads)`.
+    `h / (heads / key_heads)`. `storage` is the type of stored rows and of `H`;
+    rows of `fp8` are 2^8 times as long as what they mean, and only factored
+    states have them. `rounding` (default `nearest`, ties to even) is how a
+    storage narrower than f32 is written: `stochastic` rounds up with the
+    probability of the part that is lost.
 
     Example:
 
@@ -45,13 +52,19 @@ def SS_StateType : SS_Type<"State", "state"> {
     DefaultValuedParameter<"int64_t", "0">:$buffer,
     DefaultValuedParameter<"int64_t", "0">:$rank,
     EnumParameter<SS_StorageEnum>:$storage,
-    DefaultValuedParameter<"int64_t", "0">:$draft);
+    DefaultValuedParameter<"int64_t", "0">:$draft,
+    DefaultValuedParameter<"::sinkstate::ss::Rounding",
+                           "::sinkstate::ss::Rounding::nearest">:$rounding);
   let assemblyFormat = [{
     `<` $layer_type `,` struct($heads, $key_heads, $dv, $dk, $form, $active,
-                               $buffer, $rank, $storage, $draft) `>`
+                               $buffer, $rank, $storage, $draft, $rounding) `>`
   }];
   let extraClassDeclaration = [{
-    bool isFactored() const { return getForm() == Form::factored; }
+    /// Components and a buffer, with a sink or without.
+    bool isFactored() const {
+      return getForm() == Form::factored || getForm() == Form::sink;
+    }
+    bool isSink() const { return getForm() == Form::sink; }
     bool isDense() const { return getForm() == Form::dense; }
     bool isDeferred() const { return getForm() == Form::deferred; }
     bool hasBuffer() const { return !isDense(); }

@@ -14,6 +14,14 @@ LogicalResult SplatOp::verify() {
          << ", expected the tile's element type";
 }
 
+LogicalResult IotaOp::verify() {
+  TileType type = getResult().getType();
+  if (type.getRank() == 1 && type.getElementType().isInteger(32))
+    return success();
+  return emitOpError("numbers the elements of ")
+         << type << ", expected a tile of one dimension of i32";
+}
+
 //===----------------------------------------------------------------------===//
 // MapOp
 //===----------------------------------------------------------------------===//
@@ -142,7 +150,7 @@ LogicalResult ReduceOp::verify() {
     return emitOpError("axis is ") << axis << ", expected one of the tile's "
                                    << input.getRank() << " dimensions";
   Type element = input.getElementType();
-  if (element.isF16() || element.isBF16())
+  if (isNarrowFloat(element))
     return emitOpError("reduces ")
            << element
            << ", expected f32, f64, i32 or i64: convert with ssk.map";

@@ -30,6 +30,20 @@ def SSK_SplatOp : SSK_Op<"splat", [Pure]> {
   let hasVerifier = 1;
 }
 
+def SSK_IotaOp : SSK_Op<"iota", [Pure]> {
+  let summary = "a tile of its elements' numbers";
+  let description = [{
+    Element i of a tile of one dimension is i.
+
+    ```mlir
+    %t = ssk.iota : !ssk.tile<128xi32, lanes = 0>
+    ```
+  }];
+  let results = (outs SSK_TileType:$result);
+  let assemblyFormat = "attr-dict `:` qualified(type($result))";
+  let hasVerifier = 1;
+}
+
 def SSK_MapOp : SSK_Op<"map", [Pure, SingleBlock]> {
   let summary = "elementwise computation";
   let description = [{

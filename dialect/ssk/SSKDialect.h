@@ -27,8 +27,10 @@
 
 namespace sinkstate::ssk {
 
-/// f32, f64, f16, bf16, i32 or i64: what memory and tiles hold.
+/// f32, f64, f16, bf16, f8E4M3FN, i32 or i64: what memory and tiles hold.
 bool isElementType(mlir::Type type);
+/// f16, bf16 or f8E4M3FN: what is stored, and widened before it is computed with.
+bool isNarrowFloat(mlir::Type type);
 
 /// The element type of a global or of scratch; null for other types.
 mlir::Type getMemoryElementType(mlir::Type type);

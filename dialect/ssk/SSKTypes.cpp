@@ -18,8 +18,12 @@ void SSKDialect::registerTypes() {
       >();
 }
 
+bool sinkstate::ssk::isNarrowFloat(Type type) {
+  return isa<Float16Type, BFloat16Type, Float8E4M3FNType>(type);
+}
+
 bool sinkstate::ssk::isElementType(Type type) {
-  return type.isF32() || type.isF64() || type.isF16() || type.isBF16() ||
+  return type.isF32() || type.isF64() || isNarrowFloat(type) ||
          type.isInteger(32) || type.isInteger(64);
 }
 
@@ -34,7 +38,7 @@ static LogicalResult verifyElementType(function_ref<InFlightDiagnostic()> error,
   if (isElementType(type) && (!type.isInteger() || type.isSignlessInteger()))
     return success();
   return error() << "element type is " << type
-                 << ", expected f32, f64, f16, bf16, i32 or i64";
+                 << ", expected f32, f64, f16, bf16, f8E4M3FN, i32 or i64";
 }
 
 static LogicalResult verifyShape(function_ref<InFlightDiagnostic()> error,

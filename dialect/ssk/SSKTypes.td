@@ -8,8 +8,8 @@ include "mlir/IR/CommonTypeConstraints.td"
 def SSK_GlobalType : SSK_Type<"Global", "global"> {
   let summary = "pointer to elements in device memory";
   let description = [{
-    A pointer to elements of type f32, f64, f16, bf16, i32 or i64 in device
-    memory. Two arguments of a kernel do not alias unless both have the
+    A pointer to elements of type f32, f64, f16, bf16, f8E4M3FN, i32 or i64 in
+    device memory. Two arguments of a kernel do not alias unless both have the
     attribute `ssk.may_alias`.
 
     ```mlir
@@ -80,6 +80,6 @@ def SSK_TileType : SSK_Type<"Tile", "tile"> {
 
 def SSK_AnyMemory : AnyTypeOf<[SSK_GlobalType, SSK_SharedType]>;
 // What a kernel computes with besides tiles.
-def SSK_AnyScalar : AnyTypeOf<[F32, F64, F16, BF16, I32, I64]>;
+def SSK_AnyScalar : AnyTypeOf<[F32, F64, F16, BF16, F8E4M3FN, I32, I64]>;
 
 #endif // SINKSTATE_DIALECT_SSK_SSKTYPES_TD

@@ -40,9 +40,26 @@ Status compareLayer(const ss_layer_info &info, LayerKind kind,
 
 } // namespace
 
+Status EngineBackend::setSinks(const SinkValues &sinks) {
+  for (size_t layer = 0; layer < infos.size(); ++layer) {
+    if (!infos[layer].sink_form)
+      continue;
+    const auto found = sinks.find(infos[layer].index);
+    if (found == sinks.end())
+      return Error{"engine: no mean values for layer " +
+                   std::to_string(infos[layer].index) +
+                   ", expected those of its heads"};
+    if (ss_engine_set_sink(handle, int32_t(layer), found->second.data(),
+                           int64_t(found->second.size())) != SS_OK)
+      return lastError("sinks of layer " + std::to_string(infos[layer].index));
+  }
+  return std::nullopt;
+}
+
 Result<std::unique_ptr<EngineBackend>>
 EngineBackend::create(const ss_package *package, ss_engine_options options,
-                      const Config &config, int batch) {
+                      const Config &config, int batch,
+                      const SinkValues &sinks) {
   std::unique_ptr<EngineBackend> backend(new EngineBackend);
   options.slots = batch;
   const ss_result made = ss_engine_create(package, &options, &backend->handle);
@@ -51,9 +68,15 @@ EngineBackend::create(const ss_package *package, ss_engine_options options,
                  made == SS_DEVICE_UNAVAILABLE};
   if (Status status = backend->readLayers(config))
     return std::move(*status);
+  if (Status status = backend->setSinks(sinks))
+    return std::move(*status);
   for (int request = 0; request < batch; ++request) {
     int32_t slot;
     if (ss_slot_alloc(backend->handle, &slot, nullptr) != SS_OK)
+      return lastError("slot of request " + std::to_string(request));
+    // Requests that round stochastically do so independently.
+    if (ss_slot_set_rounding_key(backend->handle, slot, uint64_t(request),
+                                 nullptr) != SS_OK)
       return lastError("slot of request " + std::to_string(request));
     backend->slotOfRequest.push_back(slot);
   }

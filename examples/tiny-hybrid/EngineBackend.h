@@ -8,19 +8,24 @@
 
 #include "sinkstate/sinkstate.h"
 
+#include <map>
 #include <memory>
 #include <vector>
 
 namespace tiny_hybrid {
 
 /// Owns an ss_engine with one slot per request of the batch.
+/// The mean values of heads, [heads, dv], by the layer's place in the model.
+using SinkValues = std::map<int, std::vector<float>>;
+
 class EngineBackend : public StateBackend {
 public:
   /// The package must have exactly the recurrent layers of the model.
   /// `options.slots` is set to the batch. The package may be closed afterwards.
+  /// Layers of form sink take their mean values from `sinks`.
   static Result<std::unique_ptr<EngineBackend>>
   create(const ss_package *package, ss_engine_options options,
-         const Config &config, int batch);
+         const Config &config, int batch, const SinkValues &sinks = {});
   ~EngineBackend() override;
 
   Status decodeLayer(int layer, const StateInput &input, float *y) override;
@@ -42,6 +47,7 @@ public:
 private:
   EngineBackend() = default;
   Status readLayers(const Config &config);
+  Status setSinks(const SinkValues &sinks);
 
   ss_engine *handle = nullptr;
   std::unique_ptr<DeviceStaging> staging; ///< null on the CPU

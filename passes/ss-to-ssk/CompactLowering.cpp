@@ -15,6 +15,8 @@ using Values = KernelBuilder::Values;
 
 LogicalResult CompactLowering::run() {
   allocate();
+  if (t.shape.sink)
+    findSink();
   for (Operation &op : fused.getBody().front().without_terminator()) {
     LogicalResult result =
         llvm::TypeSwitch<Operation *, LogicalResult>(&op)
@@ -121,7 +123,7 @@ void CompactLowering::foldChannelDecay() {
     });
     v = k.map(tile, {v, inverse}, {{0, 1}, {0}},
               [&](ValueRange e) { return k.mul(e[0], e[1]); });
-    k.store(v, rows, at, stride, limit);
+    t.storeRow(v, i, 0, stride, limit);
     k.store(k.map(numbers, {w, length},
                   [&](ValueRange e) { return k.mul(e[0], e[1]); }),
             weights, i, Value(), limit);
@@ -211,6 +213,8 @@ void CompactLowering::concat() {
     foldKeys();
   weighPairs();
   k.waitCopies();
+  if (t.shape.sink)
+    separateSink();
 }
 
 /// The keys of the pairs of a layer with channel decays, with what they lost

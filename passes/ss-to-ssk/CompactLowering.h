@@ -62,6 +62,12 @@ private:
 
   // Parts of them.
   void allocate();
+  void findSink();
+  mlir::Value decayedSink();
+  mlir::Value takeSinkOut(mlir::Value sink);
+  void separateSink();
+  /// Writes how many components of content the state has now.
+  void writeRank(mlir::Value rank);
   void foldScalarDecay();
   void foldChannelDecay();
   void gatherActive();
@@ -130,6 +136,10 @@ private:
   KernelBuilder &k;
   int64_t m;
   int64_t rowsInFlight;
+  // Form sink only (SinkLowering.cpp).
+  mlir::Value meanValue, meanSquare;  ///< vbar as a tile, its square, f64
+  mlir::Value hasSink, wasStored;     ///< i1: vbar is not zero; a sink is stored
+  mlir::Value sinkRows;               ///< 0 or 1; null without the form
   mlir::Value logDecay;               ///< of the whole buffer
   mlir::Value weights;                ///< [rank bound] f32, active ones -1 later
   mlir::Value order;                  ///< [active] i32: rows of the active ones

@@ -38,7 +38,7 @@ FailureOr<Role> getRole(func::FuncOp function, const LayerShape &shape) {
   StringRef role =
       function->getAttrOfType<StringAttr>("ss.role").getValue();
   MLIRContext *context = function.getContext();
-  const bool factored = shape.form == ss::Form::factored;
+  const bool factored = shape.isFactored();
   if (role == "decode")
     return Role{shape.isDense() ? lowerDenseDecode : lowerDecode,
                 KernelArguments::decode(shape, context)};

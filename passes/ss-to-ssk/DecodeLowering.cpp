@@ -315,6 +315,7 @@ LogicalResult lowerDenseDecode(ss::FusedOp fused, const LayerShape &shape,
                 : k.exp(token.scalar(g));
         k.name("decay", alpha);
 
+        t.readRounding();
         int64_t n = largestDivisor(shape.dv, choices.rowsInFlight);
         Type rows = k.lanes({n, shape.dk}), column = k.replicated({n});
         Value matrix =
@@ -347,7 +348,7 @@ LogicalResult lowerDenseDecode(ss::FusedOp fused, const LayerShape &shape,
           h = k.map(rows, {h, u, key}, {{0, 1}, {0}, {1}},
                     [&](ValueRange e) { return k.fma(e[1], e[2], e[0]); });
           k.name("new_rows", h);
-          k.store(h, arguments["dense"], at, stride);
+          t.storeRounded(h, arguments["dense"], at, i, 0, stride);
           k.store(k.name("output", k.dot(h, query)), arguments["y"],
                   k.add(yOffset, i));
         });

@@ -122,7 +122,7 @@ Value Densify::bufferedPairs(Value c, Value sum) {
 
 void Densify::run(Value output) {
   place = output;
-  if (t.shape.isNarrow()) {
+  if (t.shape.isNarrow() && t.shape.mayBeDense()) {
     isStored = k.name("is_stored", k.less(output, k.index(0)));
     storedPlace = k.name("stored_at", k.sub(k.index(-1), output));
   }
@@ -130,9 +130,11 @@ void Densify::run(Value output) {
     logDecay = t.runningDecay();
   k.loop(k.index(0), k.index(t.shape.dk), n, [&](Value c) {
     k.note("columns of H: what is stored, then the buffered pairs");
-    Value sum = k.choose(
-        t.isDense, [&] { return Values{denseColumns(c)}; },
-        [&] { return Values{components(c)}; })[0];
+    Value sum = !t.shape.mayBeDense()
+                    ? components(c)
+                    : k.choose(
+                          t.isDense, [&] { return Values{denseColumns(c)}; },
+                          [&] { return Values{components(c)}; })[0];
     sum = bufferedPairs(c, sum);
     storeColumns(sum, c);
   });
@@ -140,15 +142,19 @@ void Densify::run(Value output) {
 
 void Densify::storeColumns(Value sum, Value c) {
   Value stride = k.index(t.shape.dv), offset = k.mul(c, stride);
-  auto store = [&](StringRef argument, Value at) {
-    k.store(sum, t.arguments[argument], k.add(at, offset), stride);
+  auto storeOut = [&] {
+    k.store(sum, t.arguments["out"], k.add(place, offset), stride);
   };
   if (!isStored)
-    return store("out", place);
+    return storeOut();
   // `out` has f32; a dense state that stays in the pool is rounded like rows.
   k.branch(
-      isStored, [&] { store("rows", storedPlace); },
-      [&] { store("out", place); });
+      isStored,
+      [&] {
+        t.storeRounded(sum, t.arguments["rows"], k.add(storedPlace, offset), c,
+                       0, stride);
+      },
+      storeOut);
 }
 
 LogicalResult lowerDensify(ss::FusedOp fused, const LayerShape &shape,
@@ -161,6 +167,8 @@ LogicalResult lowerDensify(ss::FusedOp fused, const LayerShape &shape,
     StateTables tables(k, shape, arguments);
     tables.locateState(state);
     tables.readExtent(arguments["count_ahead"]);
+    if (shape.mayBeDense())
+      tables.readRounding(arguments["count_ahead"]);
     Densify(tables, largestDivisor(shape.dk, choices.rowsInFlight))
         .run(k.name("output",
                     k.toIndex(k.read(arguments["out_base"], program))));

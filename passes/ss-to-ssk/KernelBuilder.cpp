@@ -181,6 +181,12 @@ Value KernelBuilder::integer64(uint64_t bits) {
       b, loc, b.getI64IntegerAttr(static_cast<int64_t>(bits)));
 }
 
+Value KernelBuilder::lowHalf(Value i) {
+  return arith::TruncIOp::create(b, loc, i32(), i);
+}
+
+Value KernelBuilder::highHalf(Value i) { return lowHalf(shiftRight(i, 32)); }
+
 Value KernelBuilder::toI64(Value i) {
   return arith::IndexCastOp::create(b, loc, b.getI64Type(), i);
 }
@@ -215,8 +221,14 @@ static ssk::TileType withElement(ssk::TileType tile, Type element) {
                             tile.getLanes());
 }
 
-Value KernelBuilder::load(Type tile, Value ref, ValueRange at, Value stride,
-                          Value limit) {
+double KernelBuilder::scaleOf(Value ref) {
+  return isa<Float8E4M3FNType>(ssk::getMemoryElementType(ref.getType()))
+             ? kByteScale
+             : 1;
+}
+
+Value KernelBuilder::loadScaled(Type tile, Value ref, ValueRange at,
+                                Value stride, Value limit) {
   Type element = ssk::getMemoryElementType(ref.getType());
   auto type = cast<ssk::TileType>(tile);
   if (element == type.getElementType())
@@ -229,16 +241,30 @@ Value KernelBuilder::load(Type tile, Value ref, ValueRange at, Value stride,
   });
 }
 
+Value KernelBuilder::load(Type tile, Value ref, ValueRange at, Value stride,
+                          Value limit) {
+  Value loaded = loadScaled(tile, ref, at, stride, limit);
+  double scale = scaleOf(ref);
+  if (scale == 1)
+    return loaded;
+  return map(tile, loaded,
+             [&](ValueRange e) { return mul(e[0], real(1 / scale)); });
+}
+
 void KernelBuilder::store(Value tile, Value ref, ValueRange at, Value stride,
                           Value limit) {
   Type element = ssk::getMemoryElementType(ref.getType());
   auto type = cast<ssk::TileType>(tile.getType());
-  if (element != type.getElementType())
+  if (element != type.getElementType()) {
+    double scale = scaleOf(ref);
     tile = name("rounded", map(withElement(type, element), tile,
                                [&](ValueRange e) -> Value {
-                                 return arith::TruncFOp::create(b, loc, element,
-                                                                e[0]);
+                                 Value x = e[0];
+                                 if (scale != 1)
+                                   x = mul(x, real(scale));
+                                 return arith::TruncFOp::create(b, loc, element, x);
                                }));
+  }
   ssk::StoreOp::create(b, loc, tile, ref, at, stride, limit);
 }
 
@@ -248,6 +274,10 @@ void KernelBuilder::store(Value tile, Value ref, ValueRange at, Value stride,
 
 Value KernelBuilder::splat(Type tile, Value scalar) {
   return ssk::SplatOp::create(b, loc, tile, scalar);
+}
+
+Value KernelBuilder::iota(Type tile) {
+  return ssk::IotaOp::create(b, loc, tile);
 }
 
 Value KernelBuilder::map(Type tile, ValueRange inputs, Dims dims,

@@ -18,6 +18,11 @@
 
 namespace sinkstate {
 
+/// What 8-bit floats are stored times. The elements of rows of unit length then
+/// lie in the middle of the format's exponents: none is beyond 448, and a row's
+/// weight is its only scale.
+constexpr double kByteScale = 256;
+
 class KernelBuilder {
 public:
   using Values = llvm::SmallVector<mlir::Value>;
@@ -82,6 +87,8 @@ public:
   mlir::Value shiftRight(mlir::Value x, int64_t bits); ///< unsigned
   mlir::Value bitcast(mlir::Type type, mlir::Value x);
   mlir::Value integer64(uint64_t bits);
+  mlir::Value lowHalf(mlir::Value i);  ///< of an i64, i32
+  mlir::Value highHalf(mlir::Value i); ///< of an i64, i32
   mlir::Value toI64(mlir::Value i);          ///< from index
   mlir::Value toReal(mlir::Value i);         ///< signed integer to f32
   mlir::Value extend(mlir::Value x); ///< f32 to f64
@@ -92,9 +99,15 @@ public:
   mlir::Value read(mlir::Value ref, mlir::ValueRange at);
   void write(mlir::Value x, mlir::Value ref, mlir::ValueRange at);
   // Memory of 16-bit floats is read as f32 and written from it, to nearest, ties
-  // to even: a tile of f32 is converted on its way.
+  // to even: a tile of f32 is converted on its way. Memory of 8-bit floats holds
+  // rows of unit length, scaled by kByteScale.
   mlir::Value load(mlir::Type tile, mlir::Value ref, mlir::ValueRange at,
                    mlir::Value stride = {}, mlir::Value limit = {});
+  /// The same without undoing the scale of 8-bit floats; scaleOf() has it.
+  mlir::Value loadScaled(mlir::Type tile, mlir::Value ref, mlir::ValueRange at,
+                         mlir::Value stride = {}, mlir::Value limit = {});
+  /// What elements of this memory are stored times: 1, or kByteScale.
+  static double scaleOf(mlir::Value ref);
   void store(mlir::Value tile, mlir::Value ref, mlir::ValueRange at,
              mlir::Value stride = {}, mlir::Value limit = {});
   /// Starts to copy a row of scratch (all of it, for a null row) from `offset` on;
@@ -106,6 +119,8 @@ public:
 
   // Tiles.
   mlir::Value splat(mlir::Type tile, mlir::Value scalar);
+  /// Element i of a tile of one dimension is i, i32.
+  mlir::Value iota(mlir::Type tile);
   mlir::Value map(mlir::Type tile, mlir::ValueRange inputs, Dims dims,
                   MapBody body);
   /// Elementwise map whose operands all cover every dimension.

@@ -73,7 +73,7 @@ ArrayRef<StringLiteral> getTunedDevices() {
 }
 
 static bool fits(Kernels kernels, StringRef role, const LayerShape &shape) {
-  const bool decode = role == "decode" && shape.form == ss::Form::factored;
+  const bool decode = role == "decode" && shape.isFactored();
   switch (kernels) {
   case Kernels::all:
     return true;

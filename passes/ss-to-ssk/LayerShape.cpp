@@ -24,6 +24,8 @@ LayerShape LayerShape::of(ss::StateType type) {
   shape.hasBeta = info.hasBeta;
   shape.form = type.getForm();
   shape.storage = type.getStorage();
+  shape.sink = type.isSink();
+  shape.stochastic = type.getRounding() == ss::Rounding::stochastic;
   return shape;
 }
 
@@ -35,6 +37,8 @@ mlir::Type LayerShape::storageType(mlir::MLIRContext *context) const {
     return mlir::Float16Type::get(context);
   case ss::Storage::bf16:
     return mlir::BFloat16Type::get(context);
+  case ss::Storage::fp8:
+    return mlir::Float8E4M3FNType::get(context);
   }
   llvm_unreachable("every storage is handled");
 }

@@ -21,9 +21,15 @@ struct LayerShape {
   bool hasBeta;
   ss::Form form;
   ss::Storage storage; ///< element type of stored rows and of dense states
+  bool stochastic;     ///< rounded so, to that type
+  bool sink;           ///< the first component is one
 
   static LayerShape of(ss::StateType type);
 
+  /// Components and a buffer, with a sink or without.
+  bool isFactored() const {
+    return form == ss::Form::factored || form == ss::Form::sink;
+  }
   bool isDense() const { return form == ss::Form::dense; }
   bool isDeferred() const { return form == ss::Form::deferred; }
   /// Elements of one component row [v | u].
@@ -31,6 +37,8 @@ struct LayerShape {
   /// Whether stored rows have fewer bits than what is computed with.
   bool isNarrow() const { return storage != ss::Storage::f32; }
   mlir::Type storageType(mlir::MLIRContext *context) const;
+  /// Whether a state may be dense: 8 bits hold rows of unit length alone.
+  bool mayBeDense() const { return storage != ss::Storage::fp8; }
   /// Value heads that share one key head.
   int64_t group() const { return heads / keyHeads; }
   /// Components and pairs that take part in one compaction.

@@ -29,16 +29,23 @@ Values RowPass::run(ValueRange inVectors, ArrayRef<StringRef> inNames,
   }
 
   Values zeros(vectors.size(), k.splat(t.valueTile(), k.real(0)));
-  Values sums = t.shape.isDeferred()
-                    ? denseRows(zeros)
-                    : k.choose(
-                          t.isDense, [&] { return denseRows(zeros); },
-                          [&] { return components(zeros); });
+  if (t.shape.isDeferred())
+    return bufferedPairs(denseRows(zeros));
+  if (!t.shape.mayBeDense())
+    return bufferedPairs(components(zeros));
+  Values sums = k.choose(
+      t.isDense, [&] { return denseRows(zeros); },
+      [&] { return components(zeros); });
   return bufferedPairs(sums);
 }
 
-Values RowPass::overRows(Value count, Values sums, Chunk chunk) {
-  int64_t n = rowsInFlight;
+int64_t RowPass::componentsInFlight() const {
+  return t.shape.isNarrow() && t.shape.delta && rowsInFlight > 1
+             ? 2 * rowsInFlight
+             : rowsInFlight;
+}
+
+Values RowPass::overRows(Value count, Values sums, int64_t n, Chunk chunk) {
   Value whole =
       n == 1 ? count
              : k.name("whole", k.sub(count, k.rem(count, k.index(n))));
@@ -60,13 +67,13 @@ Values RowPass::components(Values sums) {
   k.note("stored components: every row [v | u] is read once");
   Value rows = t.arguments["rows"], weights = t.arguments["weights"];
   return overRows(
-      t.rank, sums,
+      t.rank, sums, componentsInFlight(),
       [&](Value i, int64_t n, Value limit, Values carried) -> Values {
         Value stride = k.index(s.rowLength());
-        Value v = k.name("v_rows", k.load(k.lanes({n, s.dk}), rows,
-                                          t.row(i, 0), stride, limit));
-        Value u = k.name("u_rows", k.load(k.lanes({n, s.dv}), rows,
-                                          t.row(i, s.dk), stride, limit));
+        Value v = k.name("v_rows", k.loadScaled(k.lanes({n, s.dk}), rows,
+                                                t.row(i, 0), stride, limit));
+        Value u = k.name("u_rows", k.loadScaled(k.lanes({n, s.dv}), rows,
+                                                t.row(i, s.dk), stride, limit));
         Type coefficients = k.replicated({n});
         Value weight =
             k.name("weight", k.load(coefficients, weights, k.add(t.base, i),
@@ -74,6 +81,11 @@ Values RowPass::components(Values sums) {
         if (scale)
           weight = k.name("decayed_weight", k.map(coefficients, weight, [&](ValueRange w) {
                             return k.mul(w[0], scale);
+                          }));
+        // The scale of both halves is undone once a row, in its weight.
+        if (double stored = KernelBuilder::scaleOf(rows); stored != 1)
+          weight = k.name("row_weight", k.map(coefficients, weight, [&](ValueRange w) {
+                            return k.mul(w[0], k.real(1 / (stored * stored)));
                           }));
         for (auto [sum, x, name] :
              llvm::zip_equal(carried, decayedVectors, names)) {
@@ -126,7 +138,7 @@ Values RowPass::bufferedPairs(Values sums) {
   Value keys = t.arguments["buffer_k"], values = t.arguments["buffer_u"],
         decays = t.arguments["buffer_g"];
   return overRows(
-      t.count, sums,
+      t.count, sums, rowsInFlight,
       [&](Value j, int64_t n, Value limit, Values carried) -> Values {
         Value key = k.name("keys", k.load(k.lanes({n, s.dk}), keys,
                                           t.bufferK(j), k.index(s.dk), limit));

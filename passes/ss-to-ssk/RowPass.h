@@ -34,8 +34,11 @@ private:
   Values components(Values sums);
   Values denseRows(Values sums);
   Values bufferedPairs(Values sums);
-  /// Runs `chunk` over [0, count), rowsInFlight at a time and a masked rest.
-  Values overRows(mlir::Value count, Values sums, Chunk chunk);
+  /// Runs `chunk` over [0, count), n rows at a time and a masked rest.
+  Values overRows(mlir::Value count, Values sums, int64_t n, Chunk chunk);
+  /// Rows of components loaded together: those of fewer bytes take fewer
+  /// registers, and more of them are as many bytes on their way.
+  int64_t componentsInFlight() const;
 
   StateTables &t;
   KernelBuilder &k;

@@ -23,6 +23,14 @@ struct ArgumentTypes {
   Type f32, i32, i64, floats, ints, longs;
   Type stored; ///< rows and dense states
 };
+
+/// What kernels that round stochastically take beside the rest.
+void addRounding(SmallVectorImpl<KernelArguments::Argument> &signature,
+                 const LayerShape &shape, const ArgumentTypes &t) {
+  if (shape.stochastic)
+    signature.append(
+        {{"positions", t.longs}, {"request_keys", t.longs}, {"layer", t.i32}});
+}
 } // namespace
 
 SmallVector<KernelArguments::Argument>
@@ -63,7 +71,9 @@ KernelArguments::decode(const LayerShape &shape, MLIRContext *context) {
   signature.push_back({"a_log", t.floats});
   signature.push_back({"dt_bias", t.floats});
   addInput("y", "y_stride");
-  if (shape.form == ss::Form::factored)
+  if (shape.isDense())
+    addRounding(signature, shape, t);
+  if (shape.isFactored())
     signature.append({{"order", t.ints}, {"ordered", t.i32}});
   return signature;
 }
@@ -78,6 +88,9 @@ KernelArguments::compact(const LayerShape &shape, MLIRContext *context) {
                     {"policy_value", t.f32},
                     {"max_rank", t.i32},
                     {"row_capacity", t.ints}});
+  if (shape.sink)
+    signature.push_back({"sink", t.floats});
+  addRounding(signature, shape, t);
   return signature;
 }
 
@@ -90,6 +103,8 @@ KernelArguments::densify(const LayerShape &shape, MLIRContext *context) {
                     {"count_ahead", t.i32},
                     {"out", t.floats},
                     {"out_base", t.longs}});
+  if (shape.mayBeDense())
+    addRounding(signature, shape, t);
   return signature;
 }
 
@@ -158,6 +173,33 @@ void StateTables::readPairs() {
   count = k.name("pairs_left", k.select(isFull, zero, pairs));
   half = k.name("half",
                 k.select(isFull, k.sub(capacity, fullHalf), fullHalf));
+}
+
+void StateTables::readRounding(Value ahead) {
+  if (!shape.stochastic)
+    return;
+  k.note("what the random bits of rounding depend on");
+  Value position = k.read(arguments["positions"], slot);
+  if (ahead)
+    position = k.add(position, k.toI64(k.toIndex(ahead)));
+  roundingKey = k.name(
+      "rounding_key",
+      StochasticRounding::mixKey(k, k.read(arguments["request_keys"], slot),
+                                 position, arguments["layer"], head));
+}
+
+void StateTables::storeRounded(Value tile, Value memory, Value at, Value row,
+                               int64_t column, Value stride, Value limit) {
+  if (roundingKey)
+    tile = StochasticRounding(k, shape.storage, roundingKey)
+               .round(tile, row, column);
+  k.store(tile, memory, at, stride, limit);
+}
+
+void StateTables::storeRow(Value tile, Value i, int64_t column, Value stride,
+                           Value limit) {
+  storeRounded(tile, arguments["rows"], row(i, column), i, column, stride,
+               limit);
 }
 
 Value StateTables::row(Value i, int64_t column) {

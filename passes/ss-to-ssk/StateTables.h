@@ -45,6 +45,39 @@ private:
   llvm::StringMap<mlir::Value> values;
 };
 
+/// Rounds what is stored in the layer's storage stochastically: up with the
+/// probability of the part that is lost, so that the mean is exact.
+///
+/// The random bits are a function of the request's key, the position of the
+/// newest token, the layer, the head, the row and the element, and of nothing
+/// else: a request has the same bits in any slot, batch and back end.
+class StochasticRounding {
+public:
+  /// `key`: i64, what is common to all rows of the state.
+  StochasticRounding(KernelBuilder &k, ss::Storage storage, mlir::Value key);
+
+  /// Mixes a request's key, a position, the layer's number and a head (i64 but
+  /// for the layer, i32, and the head, index) into one key.
+  static mlir::Value mixKey(KernelBuilder &k, mlir::Value request,
+                            mlir::Value position, mlir::Value layer,
+                            mlir::Value head);
+
+  /// The tile with every element a number of the storage. `row` (index) is the
+  /// number of the tile's first row, `column` that of its first element.
+  mlir::Value round(mlir::Value tile, mlir::Value row, int64_t column);
+
+private:
+  mlir::Value hash(mlir::Value x);
+  mlir::Value keyOfRow(mlir::Value row);
+  mlir::Value roundElement(mlir::Value x, mlir::Value random);
+
+  KernelBuilder &k;
+  int lostBits;    ///< of an f32's fraction
+  double smallest; ///< normal number of the storage; 0: that of f32
+  double scale;    ///< that elements are stored times
+  mlir::Value low, high; ///< halves of the key
+};
+
 /// One state of the program at hand: its numbers and the offsets of its parts.
 class StateTables {
 public:
@@ -77,6 +110,19 @@ public:
   mlir::Value bufferU(mlir::Value j);
   mlir::Value bufferG(mlir::Value j);
 
+  /// Reads what the rounding of this state's rows depends on; nothing where the
+  /// layer rounds to nearest. `ahead` as in readExtent().
+  void readRounding(mlir::Value ahead = {});
+  /// Stores elements of rows to `memory`, rounded as the layer says: the tile's
+  /// rows are rows `row` (index) and following, its first element their element
+  /// `column`.
+  void storeRounded(mlir::Value tile, mlir::Value memory, mlir::Value at,
+                    mlir::Value row, int64_t column, mlir::Value stride = {},
+                    mlir::Value limit = {});
+  /// The same to component i's row [v | u] and those behind it.
+  void storeRow(mlir::Value tile, mlir::Value i, int64_t column,
+                mlir::Value stride = {}, mlir::Value limit = {});
+
   /// The running log-decay of the last pair, 0 when the buffer is empty: a
   /// scalar, or a tile over the key channels.
   mlir::Value runningDecay();
@@ -98,6 +144,9 @@ public:
   mlir::Value count;    ///< buffered pairs, index
   // Of deferred states: i1, and the halves of the buffer of keys, index.
   mlir::Value isFull, fullHalf, half;
+
+private:
+  mlir::Value roundingKey; ///< null: to nearest
 };
 
 /// The body of a kernel over a list of states: `body` gets the program's number

@@ -64,7 +64,13 @@ void CompactLowering::poison() {
           t.row(zero, s.dk));
   k.write(k.real(std::numeric_limits<double>::quiet_NaN()),
           t.arguments["weights"], t.base);
-  k.write(k.integer(1), t.arguments["rank"], t.state);
+  writeRank(k.index(1));
+}
+
+void CompactLowering::writeRank(Value rank) {
+  if (sinkRows)
+    rank = k.add(rank, sinkRows);
+  k.write(k.toI32(rank), t.arguments["rank"], t.state);
 }
 
 Value CompactLowering::largestWeight() {
@@ -223,7 +229,7 @@ Value CompactLowering::listKept(ss::PolicyAttr policy, Value limit) {
 
 void CompactLowering::writeNewRows(Value first, Value kept, Value free) {
   const LayerShape &s = t.shape;
-  Value zero = k.index(0), rows = t.arguments["rows"];
+  Value zero = k.index(0);
   struct Moved {
     Value isThere, from, to, v, u;
   };
@@ -246,8 +252,8 @@ void CompactLowering::writeNewRows(Value first, Value kept, Value free) {
   }
   for (Moved &row : moved) {
     auto write = [&] {
-      k.store(row.v, rows, t.row(row.to, 0));
-      k.store(row.u, rows, t.row(row.to, s.dk));
+      t.storeRow(row.v, row.to, 0);
+      t.storeRow(row.u, row.to, s.dk);
       k.write(k.read(newWeights, row.from), weights, row.to);
     };
     if (row.isThere)
@@ -311,7 +317,7 @@ void CompactLowering::storeWeights(Value rank) {
     k.store(k.load(tile, weights, i, Value(), limit), t.arguments["weights"],
             k.add(t.base, i), Value(), limit);
   });
-  k.write(k.toI32(rank), t.arguments["rank"], t.state);
+  writeRank(rank);
 }
 
 LogicalResult lowerCompact(ss::FusedOp fused, const LayerShape &shape,
@@ -329,6 +335,7 @@ LogicalResult lowerCompact(ss::FusedOp fused, const LayerShape &shape,
     StateTables tables(k, shape, arguments);
     tables.locateState(state);
     tables.readExtent(arguments["count_ahead"]);
+    tables.readRounding(arguments["count_ahead"]);
     int64_t rowsInFlight = std::min<int64_t>(choices.rowsInFlight, 4);
     result = CompactLowering(fused, tables, rowsInFlight).run();
   });

@@ -53,11 +53,14 @@ static std::string getNameStem(LayerOp layer, StringRef role) {
     stem += "_dense";
   else
     stem += llvm::formatv("_a{0}_b{1}", layer.getActive(), layer.getBuffer());
+  if (layer.isSink())
+    stem += "_sink";
   if (layer.isFactored() && layer.getDraft() > 0)
     stem += llvm::formatv("_d{0}", layer.getDraft());
   if (role == "compact")
     stem += "_" + stringifyEnum(layer.getCoreKind()).str();
-  return stem + "_" + stringifyEnum(layer.getStorage()).str();
+  stem += "_" + stringifyEnum(layer.getStorage()).str();
+  return layer.getRoundingKind() == Rounding::stochastic ? stem + "_sr" : stem;
 }
 
 namespace {

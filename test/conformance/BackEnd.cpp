@@ -40,10 +40,17 @@ public:
   std::string name() const override { return "reference"; }
   std::map<std::string, std::string> unsupported() const override {
     const std::string reason = "the reference kernels store f32 rows";
+    const std::string sinks = "the reference kernels have no sinks";
     return {{"NarrowRows", reason},
             {"NarrowFallback", reason},
             {"NarrowDenseForm", reason},
-            {"DeferredForm", "there are no reference kernels of this form"}};
+            {"DeferredForm", "there are no reference kernels of this form"},
+            {"ByteRows", reason},
+            {"RandomRows", reason},
+            {"Sinks", sinks},
+            {"FullSinks", sinks},
+            {"NoSinks", sinks},
+            {"OpenLoop", sinks}};
   }
 
 private:

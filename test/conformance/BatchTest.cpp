@@ -168,6 +168,8 @@ TEST_P(Batch, UnevenRanksStayApart) {
 INSTANTIATE_TEST_SUITE_P(Conformance, Batch,
                          onEveryBackEnd(withBothCores({"hybrid", "hybrid_relative"})),
                          caseName);
+INSTANTIATE_TEST_SUITE_P(Random, Batch, onEveryBackEnd({"hybrid_random"}),
+                         caseName);
 
 class Slots : public ConformanceTest {};
 

@@ -138,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "mamba2_a16_b16", "kda_a4_b12", "gdn_a1_b2", "gdn_draft",
                     "gdn_relative", "mamba2_fixed", "kda_energy",
                     "mamba2_budget", "hybrid", "gdn_f16", "mamba2_bf16",
-                    "kda_f16"}),
+                    "kda_f16", "mamba2_fp8", "kda_fp8"}),
     caseName);
 
 } // namespace

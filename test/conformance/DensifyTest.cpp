@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(
     onEveryBackEnd({"gdn_relative", "mamba2_relative", "kda_relative",
                     "gdn_fixed", "mamba2_fixed", "kda_fixed", "gdn_energy",
                     "mamba2_energy", "kda_energy", "gdn_budget",
-                    "mamba2_budget", "gdn_f16", "mamba2_bf16", "kda_f16"}),
+                    "mamba2_budget", "gdn_f16", "mamba2_bf16", "kda_f16", "mamba2_fp8", "kda_fp8"}),
     caseName);
 
 } // namespace

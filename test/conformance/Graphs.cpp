@@ -80,14 +80,14 @@ Graph withCore(Graph graph, const char *core) {
   return graph;
 }
 
-/// Rows of 16 bits, by layer type; as dense layers too.
+/// Rows of 16 and 8 bits, by layer type; those of 16 as dense layers too.
 void addNarrow(std::vector<Graph> &graphs) {
   const LayerSpec gdn = gdnLayer(4, 2, 64, 128);
   const LayerSpec mamba2 = mamba2Layer(4, 2, 80, 128);
   const LayerSpec kda = kdaLayer(2, 2, 64, 128);
   const LayerSpec oddKda = bounded(kdaLayer(4, 2, 60, 100));
   const size_t before = graphs.size();
-  for (const char *storage : {"f16", "bf16"}) {
+  for (const char *storage : {"f16", "bf16", "fp8"}) {
     const std::string suffix = std::string("_") + storage;
     graphs.push_back(makeGraph("gdn" + suffix, {gdn}));
     graphs.push_back(makeGraph("mamba2" + suffix, {mamba2}));
@@ -95,11 +95,13 @@ void addNarrow(std::vector<Graph> &graphs) {
     graphs.push_back(makeGraph("hybrid" + suffix,
                                {withSizes(gdnLayer(2, 1, 24, 40), 4, 4), oddKda,
                                 mamba2Layer(2, 1, 33, 24)}));
-    graphs.push_back(makeGraph("dense" + suffix, {denseForm(gdn), denseForm(mamba2),
-                                                  denseForm(oddKda)}));
-    graphs.push_back(makeGraph("deferred" + suffix,
-                               {deferredForm(gdn), deferredForm(mamba2),
-                                deferredForm(oddKda)}));
+    if (suffix != "_fp8") { // matrices are not stored in 8 bits
+      graphs.push_back(makeGraph("dense" + suffix, {denseForm(gdn), denseForm(mamba2),
+                                                    denseForm(oddKda)}));
+      graphs.push_back(makeGraph("deferred" + suffix,
+                                 {deferredForm(gdn), deferredForm(mamba2),
+                                  deferredForm(oddKda)}));
+    }
     for (size_t i = before; i < graphs.size(); ++i)
       if (graphs[i].name.ends_with(suffix))
         for (LayerSpec &layer : graphs[i].layers) {
@@ -107,6 +109,49 @@ void addNarrow(std::vector<Graph> &graphs) {
           layer.core = graphs[i].name == "hybrid_bf16" ? "svd" : "qr";
         }
   }
+}
+
+/// Rows and dense states that are rounded stochastically.
+void addStochastic(std::vector<Graph> &graphs) {
+  const LayerSpec mamba2 = mamba2Layer(4, 2, 80, 128);
+  const LayerSpec kda = kdaLayer(2, 2, 64, 128);
+  auto rounded = [](LayerSpec layer, const char *storage) {
+    layer.storage = storage;
+    layer.rounding = "stochastic";
+    layer.core = "qr";
+    return layer;
+  };
+  graphs.push_back(makeGraph("kda_fp8_random", {rounded(kda, "fp8")}));
+  graphs.push_back(makeGraph("mamba2_f16_random", {rounded(mamba2, "f16")}));
+  graphs.push_back(makeGraph(
+      "hybrid_random",
+      {rounded(withSizes(gdnLayer(2, 1, 24, 40), 4, 4), "bf16"),
+       rounded(bounded(kdaLayer(4, 2, 60, 100)), "bf16"),
+       rounded(mamba2Layer(2, 1, 33, 24), "fp8"),
+       rounded(denseForm(gdnLayer(2, 2, 33, 24)), "f16")}));
+}
+
+/// Fixed ranks with a sink: those that truncate have a twin without.
+void addSinks(std::vector<Graph> &graphs) {
+  auto sink = [](LayerSpec layer, int32_t rank) {
+    layer = withPolicy(layer, "fixed", rank);
+    layer.sinkForm = true;
+    return layer;
+  };
+  graphs.push_back(makeGraph("gdn_sink", {sink(gdnLayer(4, 2, 64, 128), 16)}));
+  graphs.push_back(makeGraph("mamba2_sink", {sink(mamba2Layer(4, 1, 32, 48), 8)}));
+  graphs.push_back(makeGraph("kda_sink", {sink(kdaLayer(2, 2, 64, 128), 8)}));
+  // All of the content fits.
+  graphs.push_back(makeGraph("full_sink", {sink(gdnLayer(2, 1, 12, 20), 12),
+                                           sink(mamba2Layer(4, 1, 9, 12), 9),
+                                           sink(kdaLayer(2, 2, 10, 16), 10)}));
+  // Chosen per layer, beside the other forms.
+  LayerSpec qr = sink(kdaLayer(2, 1, 24, 40), 8);
+  qr.core = "qr";
+  graphs.push_back(makeGraph(
+      "mixed_sink", {withPolicy(gdnLayer(2, 1, 32, 24), "relative", 0),
+                     sink(mamba2Layer(2, 1, 24, 40), 4), qr,
+                     denseForm(gdnLayer(2, 2, 16, 16))}));
 }
 
 std::vector<Graph> makeGraphs() {
@@ -174,6 +219,8 @@ std::vector<Graph> makeGraphs() {
         graphs[i].name != "worked_example")
       graphs.push_back(withCore(graphs[i], "qr"));
   addNarrow(graphs);
+  addStochastic(graphs);
+  addSinks(graphs);
   return graphs;
 }
 
@@ -231,9 +278,12 @@ std::string layerText(const LayerSpec &layer) {
                      size("active", layer.active) +
                      size("buffer", layer.buffer) + " core " + layer.core +
                      " storage " + layer.storage +
+                     (layer.rounding == "nearest" ? ""
+                                                  : " rounding " + layer.rounding) +
                      " form " +
                      (layer.deferred    ? "deferred"
                       : layer.denseForm ? "dense"
+                      : layer.sinkForm  ? "sink"
                                         : "factored");
   std::string attributes;
   if (layer.betaScale != 1)

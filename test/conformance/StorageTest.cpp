@@ -1,4 +1,4 @@
-//===- StorageTest.cpp - Rows and dense states of 16 bits -----------------===//
+//===- StorageTest.cpp - Rows of 16 and 8 bits, dense states of 16 --------===//
 //
 // What is read from memory is exact in f32; only writes round. Chains between
 // compactions are therefore as exact as with f32 rows, and each compaction adds
@@ -17,14 +17,31 @@ using namespace sinkstate::conformance;
 
 namespace {
 
-/// Half a unit in the last place, relative.
+/// Half a unit in the last place, relative; a whole one where chance decides.
 double roundingOf(const LayerSpec &layer) {
-  return layer.storage == "f16" ? 0x1p-11 : 0x1p-8;
+  const double half = layer.storage == "f16"    ? 0x1p-11
+                      : layer.storage == "bf16" ? 0x1p-8
+                                                : 0x1p-4;
+  return layer.rounding == "stochastic" ? 2 * half : half;
 }
 
-const std::vector<std::string> kGraphs = {
+int64_t bytesOf(const LayerSpec &layer) { return layer.storage == "fp8" ? 1 : 2; }
+
+const std::vector<std::string> kHalfGraphs = {
     "gdn_f16",  "gdn_bf16", "mamba2_f16", "mamba2_bf16",
     "kda_f16",  "kda_bf16", "hybrid_f16", "hybrid_bf16"};
+const std::vector<std::string> kByteGraphs = {"gdn_fp8", "mamba2_fp8",
+                                              "kda_fp8", "hybrid_fp8"};
+
+const std::vector<std::string> kRandomGraphs = {
+    "kda_fp8_random", "mamba2_f16_random", "hybrid_random"};
+
+std::vector<std::string> allGraphs() {
+  std::vector<std::string> all = kHalfGraphs;
+  all.insert(all.end(), {"kda_fp8_random", "mamba2_f16_random"});
+  all.insert(all.end(), kByteGraphs.begin(), kByteGraphs.end());
+  return all;
+}
 
 class NarrowRows : public ConformanceTest {
 protected:
@@ -120,7 +137,8 @@ TEST_P(NarrowRows, BecomeNaNWithTheirInputs) {
   }
 }
 
-// `live_bytes` is the formula: elements of 2 bytes, buffer and weights of 4.
+// `live_bytes` is the formula: elements of 2 bytes or 1, buffer and weights of
+// 4; dense where that is smaller and there is such a form.
 TEST_P(NarrowRows, AreCountedInTheirBytes) {
   Running run(GetParam(), plainOptions(1));
   DrivenRequest request = run.request(15);
@@ -130,10 +148,13 @@ TEST_P(NarrowRows, AreCountedInTheirBytes) {
   for (size_t layer = 0; layer < run.layers.size(); ++layer) {
     const LayerSpec &spec = run.layers[layer];
     const int64_t width = spec.dk + spec.dv;
+    const int64_t dense = spec.storage == "fp8"
+                              ? std::numeric_limits<int64_t>::max()
+                              : int64_t(2) * spec.dk * spec.dv;
     for (int32_t rank : run.engine.ranks(int32_t(layer), request.slot))
-      expected += std::min<int64_t>(rank * (2 * width + 4) +
-                                        spec.buffer * width * 4,
-                                    int64_t(2) * spec.dk * spec.dv);
+      expected += std::min(rank * (bytesOf(spec) * width + 4) +
+                               spec.buffer * width * 4,
+                           dense);
   }
   EXPECT_EQ(run.engine.statistics().live_bytes, expected);
 }
@@ -157,8 +178,8 @@ TEST_P(NarrowRows, AreHandedOver) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Conformance, NarrowRows, onEveryBackEnd(kGraphs),
-                         caseName);
+INSTANTIATE_TEST_SUITE_P(Conformance, NarrowRows,
+                         onEveryBackEnd(allGraphs()), caseName);
 
 class NarrowFallback : public ConformanceTest {};
 
@@ -200,7 +221,76 @@ TEST_P(NarrowFallback, IsNotTakenBeyondTheRangeOfTheType) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Conformance, NarrowFallback, onEveryBackEnd(kGraphs),
+INSTANTIATE_TEST_SUITE_P(Conformance, NarrowFallback,
+                         onEveryBackEnd(kHalfGraphs), caseName);
+
+class ByteRows : public ConformanceTest {};
+
+// A matrix has no unit length: states of full rank keep their factors.
+TEST_P(ByteRows, NeverGoDense) {
+  Running run(GetParam());
+  RequestStyle style;
+  style.gateMean = -4;
+  DrivenRequest request = run.request(7, style);
+  for (int step = 0; step < 150; ++step)
+    ASSERT_LE(run.driver.step({&request}).worstError, 0.5) << step;
+  EXPECT_EQ(run.engine.statistics().went_dense, 0);
+  int32_t largest = 0;
+  for (size_t layer = 0; layer < run.layers.size(); ++layer)
+    for (int32_t rank : run.engine.ranks(int32_t(layer), request.slot)) {
+      EXPECT_GE(rank, 0);
+      largest = std::max(largest, rank);
+    }
+  EXPECT_GT(largest, 30);
+}
+
+INSTANTIATE_TEST_SUITE_P(Conformance, ByteRows, onEveryBackEnd(kByteGraphs),
+                         caseName);
+
+class RandomRows : public ConformanceTest {
+protected:
+  using Outputs = std::vector<std::vector<std::vector<float>>>;
+
+  /// One request in the last slot of a few, whatever the others hold.
+  static Outputs decoded(uint64_t key, int32_t slots, int steps) {
+    Running run(GetParam(), optionsFor(slots), /*withOracle=*/false);
+    std::vector<DrivenRequest> others;
+    for (int32_t i = 1; i < slots; ++i)
+      others.push_back(run.request(uint64_t(100 + i)));
+    DrivenRequest request = run.request(5);
+    run.engine.setRoundingKey(request.slot, key);
+    Outputs outputs;
+    for (int step = 0; step < steps; ++step)
+      outputs.push_back(rowOf(run.driver.step({&request}), 0, run.layers));
+    return outputs;
+  }
+};
+
+TEST_P(RandomRows, AreTheRequestsOwn) {
+  const Outputs outputs = decoded(7, 1, 40);
+  EXPECT_EQ(outputs, decoded(7, 1, 40));
+  EXPECT_EQ(outputs, decoded(7, 3, 40));
+  EXPECT_NE(outputs, decoded(8, 1, 40));
+}
+
+// A snapshot carries the key: what follows is what would have followed.
+TEST_P(RandomRows, GoOnInASnapshot) {
+  Running run(GetParam(), optionsFor(2), /*withOracle=*/false);
+  DrivenRequest first = run.request(16);
+  run.engine.setRoundingKey(first.slot, 0x123456789abcdef0);
+  for (int step = 0; step < 21; ++step)
+    run.driver.step({&first});
+  DrivenRequest second = run.request(16);
+  run.engine.restore(second.slot, run.engine.snapshot(first.slot));
+  second.position = first.position;
+  for (int step = 0; step < 30; ++step) {
+    const StepResult y = run.driver.step({&first, &second});
+    ASSERT_EQ(rowOf(y, 0, run.layers), rowOf(y, 1, run.layers))
+        << "token " << step;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Conformance, RandomRows, onEveryBackEnd(kRandomGraphs),
                          caseName);
 
 class NarrowDenseForm : public ConformanceTest {};

@@ -78,6 +78,9 @@ static void buildLayer(OpBuilder &builder, Location loc,
       options.core ? ss::CoreKindAttr::get(context, *options.core)
                    : ss::CoreKindAttr(),
       ss::StorageAttr::get(context, options.storage),
+      options.rounding == ss::Rounding::nearest
+          ? ss::RoundingAttr()
+          : ss::RoundingAttr::get(context, options.rounding),
       ss::FormAttr::get(context, options.form), f64(layer.betaScale),
       i64(options.draft), /*kernels=*/DictionaryAttr(),
       /*sym_visibility=*/StringAttr());

@@ -28,6 +28,7 @@ struct ImportOptions {
   int64_t draft = 0;
   std::optional<ss::CoreKind> core; ///< not set: the layer types' defaults
   ss::Storage storage = ss::Storage::f32;
+  ss::Rounding rounding = ss::Rounding::nearest; ///< of a narrower storage
   ss::Form form = ss::Form::factored;
 };
 

@@ -60,8 +60,16 @@ static cl::opt<ss::Storage> storage(
     "storage", cl::desc("Element type of stored rows"),
     cl::values(clEnumValN(ss::Storage::f32, "f32", "32 bits (default)"),
                clEnumValN(ss::Storage::f16, "f16", "16 bits, IEEE"),
-               clEnumValN(ss::Storage::bf16, "bf16", "16 bits, bfloat")),
+               clEnumValN(ss::Storage::bf16, "bf16", "16 bits, bfloat"),
+               clEnumValN(ss::Storage::fp8, "fp8", "8 bits, e4m3")),
     cl::init(ss::Storage::f32), cl::cat(category));
+static cl::opt<ss::Rounding> rounding(
+    "rounding", cl::desc("How stored rows are rounded"),
+    cl::values(clEnumValN(ss::Rounding::nearest, "nearest",
+                          "to nearest, ties to even (default)"),
+               clEnumValN(ss::Rounding::stochastic, "stochastic",
+                          "up with the probability of what is lost")),
+    cl::init(ss::Rounding::nearest), cl::cat(category));
 static cl::opt<ss::Form> form(
     "form", cl::desc("How states are kept"),
     cl::values(clEnumValN(ss::Form::factored, "factored", "low-rank (default)"),
@@ -69,6 +77,8 @@ static cl::opt<ss::Form> form(
                clEnumValN(ss::Form::deferred, "deferred",
                           "as matrices that are written once in --buffer "
                           "tokens")),
+               clEnumValN(ss::Form::sink, "sink",
+                          "low-rank, with a sink; needs --policy fixed:RANK")),
     cl::init(ss::Form::factored), cl::cat(category));
 
 static int fail(const Twine &message) {
@@ -86,6 +96,7 @@ static llvm::Expected<ImportOptions> readOptions() {
   if (core.getNumOccurrences())
     options.core = core;
   options.storage = storage;
+  options.rounding = rounding;
   options.form = form;
   if (options.policyKind != ss::PolicyKind::fixed)
     return options;

@@ -25,12 +25,24 @@ const ValueOption valueOptions[] = {
      "text to decode; of a .safetensors file, the tensor 'tokens'"},
     {"tokens", &OptionTexts::tokens, "N",
      "tokens to decode for each request (1024)"},
-    {"policy", &OptionTexts::policy, "relative:EPS|fixed:R|energy:F|budget:BYTES",
+    {"policy", &OptionTexts::policy, "relative:EPS|fixed:R|energy:F|budget:BYTES|sink:R",
      "what a compaction keeps (relative:0.03)"},
+    {"sink", &OptionTexts::sink, "FILE",
+     "with --policy sink: the heads' mean values, of --calibrate-sink"},
+    {"calibrate-sink", &OptionTexts::calibrateSink, "TEXT",
+     "measure the mean value of every head over TEXT, with dense states, and "
+     "write it to the file of -o (safetensors); nothing else is done"},
+    {"o", &OptionTexts::output, "FILE", "what --calibrate-sink writes"},
+    {"quality", &OptionTexts::quality, "POLICY[/STORAGE[/ROUNDING]],...",
+     "decode with several policies and storages side by side instead of one; "
+     "prints bits per byte, KL by quarters of the run and bytes as a Markdown "
+     "table. --svg then draws bytes against KL"},
     {"core", &OptionTexts::core, "svd|qr",
      "how a compaction decomposes (by layer type)"},
-    {"storage", &OptionTexts::storage, "f32|f16|bf16",
+    {"storage", &OptionTexts::storage, "f32|f16|bf16|fp8",
      "element type of stored rows (f32); the dense run keeps f32"},
+    {"rounding", &OptionTexts::rounding, "nearest|stochastic",
+     "how rows are rounded to it (nearest)"},
     {"active", &OptionTexts::active, "A",
      "components that take part in a compaction (8)"},
     {"buffer", &OptionTexts::buffer, "K", "tokens between two compactions (8)"},
@@ -94,6 +106,8 @@ const char *const flagsAndExamples =
 Examples
   ss-run --model examples/tiny-hybrid --text examples/tiny-hybrid/sample.bin \
       --policy relative:0.03
+  ss-run --model examples/tiny-hybrid --text examples/tiny-hybrid/sample.bin \
+      --quality relative:0.03,relative:0.03/f16,relative:0.03/fp8,fixed:16
   ss-run --device cuda --package tiny.sspkg --model examples/tiny-hybrid \
       --text examples/tiny-hybrid/sample.bin --timing
 

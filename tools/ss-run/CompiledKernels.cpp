@@ -121,6 +121,9 @@ sinkstate::ImportOptions importOptions(const RunOptions &options,
   case ss_run::PolicyKind::Budget:
     result.policyKind = PolicyKind::budget;
     break;
+  case ss_run::PolicyKind::Sink:
+    result.policyKind = PolicyKind::fixed;
+    break;
   }
   using sinkstate::ss::CoreKind;
   if (options.core != Core::Default)
@@ -137,12 +140,20 @@ sinkstate::ImportOptions importOptions(const RunOptions &options,
     case Storage::BF16:
       result.storage = sinkstate::ss::Storage::bf16;
       break;
+    case Storage::FP8:
+      result.storage = sinkstate::ss::Storage::fp8;
+      break;
     }
+  if (form == StateForm::Factored && options.rounding == Rounding::Stochastic)
+    result.rounding = sinkstate::ss::Rounding::stochastic;
   result.policyValue = options.policy.value;
   result.active = options.active;
   result.buffer = options.buffer;
-  result.form = form == StateForm::Dense ? sinkstate::ss::Form::dense
-                                         : sinkstate::ss::Form::factored;
+  using sinkstate::ss::Form;
+  const bool isSink = options.policy.kind == ss_run::PolicyKind::Sink;
+  result.form = form == StateForm::Dense ? Form::dense
+                : isSink                 ? Form::sink
+                                         : Form::factored;
   return result;
 }
 

@@ -62,7 +62,8 @@ public:
   }
 };
 
-/// fixed:R keeps R components, compacts every R steps and has no frozen part.
+/// fixed:R and sink:R keep R components, compact every R steps and have no frozen
+/// part.
 void applyPolicy(Checker &checker, const OptionTexts &texts,
                  RunOptions &options) {
   if (!texts.policy.empty()) {
@@ -74,11 +75,15 @@ void applyPolicy(Checker &checker, const OptionTexts &texts,
     }
     options.policy = *policy;
   }
-  if (options.policy.kind == PolicyKind::Fixed) {
+  const bool isSink = options.policy.kind == PolicyKind::Sink;
+  if (isSink)
+    checker.given("sink", texts.sink,
+                  "a file of --calibrate-sink with --policy sink");
+  if (isSink || options.policy.kind == PolicyKind::Fixed) {
     const int rank = static_cast<int>(options.policy.value);
-    const std::string expected =
-        std::to_string(rank) +
-        " or no such option with --policy fixed:" + std::to_string(rank);
+    const std::string expected = std::to_string(rank) +
+                                 " or no such option with --policy " +
+                                 toString(options.policy);
     if (options.activeGiven && options.active != rank)
       checker.fail("active", std::to_string(options.active), expected);
     if (options.bufferGiven && options.buffer != rank)
@@ -86,7 +91,8 @@ void applyPolicy(Checker &checker, const OptionTexts &texts,
     options.active = options.buffer = rank;
   }
   if (options.active + options.buffer > maxCompaction)
-    checker.fail(options.policy.kind == PolicyKind::Fixed ? "policy" : "buffer",
+    checker.fail(isSink || options.policy.kind == PolicyKind::Fixed ? "policy"
+                                                                  : "buffer",
                  std::to_string(options.active) + " active and " +
                      std::to_string(options.buffer) + " buffered rows",
                  "at most " + std::to_string(maxCompaction) + " together");
@@ -148,6 +154,7 @@ void checkPackage(Checker &checker, const RunOptions &options) {
   } fixed[] = {{"policy", options.policyGiven},
                {"core", options.coreGiven},
                {"storage", options.storageGiven},
+               {"rounding", options.roundingGiven},
                {"active", options.activeGiven},
                {"buffer", options.bufferGiven}};
   for (const auto &[option, given] : fixed)
@@ -197,8 +204,19 @@ void applyKernelChoices(Checker &checker, const OptionTexts &texts,
     options.storage = Storage::F16;
   else if (texts.storage == "bf16")
     options.storage = Storage::BF16;
+  else if (texts.storage == "fp8")
+    options.storage = Storage::FP8;
   else if (!texts.storage.empty() && texts.storage != "f32")
-    checker.fail("storage", "'" + texts.storage + "'", "f32, f16 or bf16");
+    checker.fail("storage", "'" + texts.storage + "'", "f32, f16, bf16 or fp8");
+  if (texts.rounding == "stochastic")
+    options.rounding = Rounding::Stochastic;
+  else if (!texts.rounding.empty() && texts.rounding != "nearest")
+    checker.fail("rounding", "'" + texts.rounding + "'",
+                 "nearest or stochastic");
+  if (options.rounding == Rounding::Stochastic &&
+      options.storage == Storage::F32)
+    checker.fail("rounding", "'stochastic' with storage f32, which rounds nothing",
+                 "a --storage of f16, bf16 or fp8");
 }
 
 } // namespace
@@ -218,11 +236,12 @@ Result<Policy> ss_run::parsePolicy(std::string_view text) {
     if (!parseWhole(value, policy.value) ||
         !(policy.value >= 0 && policy.value < 1))
       return failed("relative:EPS with EPS from 0 to below 1");
-  } else if (kind == "fixed") {
-    policy.kind = PolicyKind::Fixed;
+  } else if (kind == "fixed" || kind == "sink") {
+    policy.kind = kind == "sink" ? PolicyKind::Sink : PolicyKind::Fixed;
     int rank = 0;
     if (!parseWhole(value, rank) || rank < 1 || rank > maxCompaction / 2)
-      return failed("fixed:R with an integer R from 1 to 32");
+      return failed(kind == "sink" ? "sink:R with an integer R from 1 to 32"
+                                   : "fixed:R with an integer R from 1 to 32");
     policy.value = rank;
   } else if (kind == "energy") {
     policy.kind = PolicyKind::Energy;
@@ -236,7 +255,7 @@ Result<Policy> ss_run::parsePolicy(std::string_view text) {
       return failed("budget:BYTES with an integer of at least 1");
     policy.value = bytes;
   } else {
-    return failed("relative:EPS, fixed:R, energy:F or budget:BYTES");
+    return failed("relative:EPS, fixed:R, energy:F, budget:BYTES or sink:R");
   }
   return policy;
 }
@@ -248,20 +267,33 @@ std::string ss_run::deviceName(const RunOptions &options) {
 }
 
 std::string ss_run::toString(const Policy &policy) {
-  const char *names[] = {"relative", "fixed", "energy", "budget"};
+  const char *names[] = {"relative", "fixed", "energy", "budget", "sink"};
   char text[64];
   std::snprintf(text, sizeof(text), "%s:%.10g",
                 names[static_cast<int>(policy.kind)], policy.value);
   return text;
 }
 
+const char *ss_run::toString(Storage storage) {
+  const char *names[] = {"f32", "f16", "bf16", "fp8"};
+  return names[static_cast<int>(storage)];
+}
+
+const char *ss_run::toString(Rounding rounding) {
+  return rounding == Rounding::Nearest ? "nearest" : "stochastic";
+}
+
 std::string ss_run::describeCompaction(const RunOptions &options) {
   const char *cores[] = {"", ", core svd", ", core qr"};
-  const char *storages[] = {"", ", storage f16", ", storage bf16"};
-  return toString(options.policy) + cores[static_cast<int>(options.core)] +
-         ", active " + std::to_string(options.active) + ", buffer " +
-         std::to_string(options.buffer) +
-         storages[static_cast<int>(options.storage)];
+  std::string text =
+      toString(options.policy) + cores[static_cast<int>(options.core)] +
+      ", active " + std::to_string(options.active) + ", buffer " +
+      std::to_string(options.buffer);
+  if (options.storage != Storage::F32)
+    text += std::string(", storage ") + toString(options.storage);
+  if (options.rounding != Rounding::Nearest)
+    text += std::string(", rounding ") + toString(options.rounding);
+  return text;
 }
 
 Result<RunOptions> ss_run::checkOptions(const OptionTexts &texts,
@@ -278,6 +310,7 @@ Result<RunOptions> ss_run::checkOptions(const OptionTexts &texts,
   options.package = texts.package;
   options.densePackage = texts.densePackage;
   options.json = texts.json;
+  options.sink = texts.sink;
   options.svg = texts.svg;
   options.ranks = texts.ranks;
   options.timing = texts.timing;
@@ -285,6 +318,7 @@ Result<RunOptions> ss_run::checkOptions(const OptionTexts &texts,
   options.policyGiven = !texts.policy.empty();
   options.coreGiven = !texts.core.empty();
   options.storageGiven = !texts.storage.empty();
+  options.roundingGiven = !texts.rounding.empty();
   options.activeGiven = !texts.active.empty();
   options.bufferGiven = !texts.buffer.empty();
 
@@ -313,6 +347,35 @@ Result<RunOptions> ss_run::checkOptions(const OptionTexts &texts,
   applyPolicy(checker, texts, options);
   applyKernelChoices(checker, texts, options);
   checkPackage(checker, options);
+  if (checker.status)
+    return std::move(*checker.status);
+  return options;
+}
+
+Result<CalibrationOptions> ss_run::checkCalibration(const OptionTexts &texts) {
+  Checker checker;
+  CalibrationOptions options;
+  checker.given("model", texts.model,
+                "a folder with config.json and model.safetensors");
+  checker.given("o", texts.output, "the file to write with --calibrate-sink");
+  options.model = texts.model;
+  options.text = texts.calibrateSink;
+  options.output = texts.output;
+  options.tokens = checker.integer("tokens", texts.tokens, options.tokens, 1,
+                                   maxCount);
+  options.threads =
+      checker.integer("threads", texts.threads, options.threads, 1, 1024);
+  const struct {
+    const char *name;
+    bool given;
+  } others[] = {{"text", !texts.text.empty()},
+                {"policy", !texts.policy.empty()},
+                {"quality", !texts.quality.empty()},
+                {"package", !texts.package.empty()},
+                {"sink", !texts.sink.empty()}};
+  for (const auto &[name, given] : others)
+    if (given)
+      checker.fail(name, "a value", "none with --calibrate-sink");
   if (checker.status)
     return std::move(*checker.status);
   return options;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ss_run {
 
@@ -14,13 +15,17 @@ using tiny_hybrid::Error;
 using tiny_hybrid::Result;
 using tiny_hybrid::Status;
 
-enum class PolicyKind { Relative, Fixed, Energy, Budget };
+/// Sink: R components beside a sink, which is never truncated.
+enum class PolicyKind { Relative, Fixed, Energy, Budget, Sink };
 
 /// How a compaction decomposes; Default: what the layer type prefers.
 enum class Core { Default, Svd, Qr };
 
 /// Element type of stored rows.
-enum class Storage { F32, F16, BF16 };
+enum class Storage { F32, F16, BF16, FP8 };
+
+/// How rows are rounded to a storage narrower than f32.
+enum class Rounding { Nearest, Stochastic };
 
 /// How a compaction decides what to keep.
 struct Policy {
@@ -44,11 +49,13 @@ struct RunOptions {
   std::string json;         ///< empty: not asked for
   std::string svg;          ///< empty: not asked for
   std::string ranks;        ///< empty: not asked for
+  std::string sink;         ///< mean values for the policy sink
   Policy policy;
   DenseRun dense = DenseRun::Compiled;
   int tokens = 1024;
   Core core = Core::Default;
   Storage storage = Storage::F32; ///< of the compressed states
+  Rounding rounding = Rounding::Nearest;
   int active = 8;
   int buffer = 8;
   int consolidateEvery = 4; ///< 0: off; by default what the device does
@@ -65,14 +72,17 @@ struct RunOptions {
   int consolidation = -1; ///< an ss_consolidation; -1: what the device does
   /// Whether the user named the value: a package brings its own.
   bool policyGiven = false, coreGiven = false, storageGiven = false,
-       activeGiven = false, bufferGiven = false;
+       roundingGiven = false, activeGiven = false, bufferGiven = false;
 };
 
 /// "relative:0.03"
 Result<Policy> parsePolicy(std::string_view text);
 std::string toString(const Policy &policy);
-/// "relative:0.03, core qr, active 8, buffer 8, storage f16"; without the core's
-/// default and storage f32.
+/// "f32", "nearest"
+const char *toString(Storage storage);
+const char *toString(Rounding rounding);
+/// "relative:0.03, core qr, active 8, buffer 8, storage f16, rounding stochastic";
+/// without the core's default, storage f32 and rounding to nearest.
 std::string describeCompaction(const RunOptions &options);
 /// "cpu", "cuda:0"
 std::string deviceName(const RunOptions &options);
@@ -80,12 +90,19 @@ std::string deviceName(const RunOptions &options);
 /// Values as the command line has them; an empty text is an option not given.
 struct OptionTexts {
   std::string model, text, package, densePackage, json, svg, ranks;
-  std::string policy, core, storage, dense, denseFallback, device, rowCapacity;
+  std::string quality, sink, calibrateSink, output;
+  std::string policy, core, storage, rounding, dense, denseFallback, device, rowCapacity;
   std::string tokens, active, buffer, consolidate, consolidation, batch,
       threads, generate,
       seed;
   bool timing = false;
   bool stats = false;
+};
+
+/// What --calibrate-sink asks for.
+struct CalibrationOptions {
+  std::string model, text, output;
+  int tokens = 1024, threads = 1;
 };
 
 /// Whether kernels can be compiled in process, or come from packages alone.
@@ -94,6 +111,17 @@ enum class CompilerHalf { Present, Absent };
 /// Checks every value and what they say together.
 Result<RunOptions> checkOptions(const OptionTexts &texts,
                                 CompilerHalf compiler = CompilerHalf::Present);
+
+/// The same of --calibrate-sink, which takes --model, -o, --tokens and --threads.
+Result<CalibrationOptions> checkCalibration(const OptionTexts &texts);
+/// The runs that --quality asks for: the other options with each of its
+/// policies, "relative:0.03", "relative:0.03/fp8" or
+/// "relative:0.03/fp8/stochastic", separated by commas. Not empty.
+Result<std::vector<RunOptions>>
+checkVariants(const OptionTexts &texts,
+              CompilerHalf compiler = CompilerHalf::Present);
+/// "relative:0.03/fp8/stochastic"; without what is f32 or to nearest.
+std::string nameVariant(const RunOptions &options);
 
 } // namespace ss_run
 

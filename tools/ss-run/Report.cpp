@@ -151,8 +151,8 @@ std::string ss_run::formatJson(const Measurement &measurement,
     root["options"]["policy"] = toString(options.policy);
     root["options"]["active"] = options.active;
     root["options"]["buffer"] = options.buffer;
-    const char *storages[] = {"f32", "f16", "bf16"};
-    root["options"]["storage"] = storages[static_cast<int>(options.storage)];
+    root["options"]["storage"] = toString(options.storage);
+    root["options"]["rounding"] = toString(options.rounding);
   }
   root["bits_per_byte"] = {{"dense", measurement.bitsPerByteDense},
                            {"compressed", measurement.bitsPerByteCompressed}};

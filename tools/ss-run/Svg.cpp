@@ -2,10 +2,11 @@
 
 #include "Svg.h"
 
+#include "SvgText.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 using namespace ss_run;
 
@@ -42,33 +43,7 @@ std::string colorOf(int level) {
   return text;
 }
 
-/// XML has no bytes that are not UTF-8; a path may.
-std::string validUtf8(const std::string &text) {
-  using nlohmann::json;
-  return json::parse(
-      json(text).dump(-1, ' ', false, json::error_handler_t::replace));
-}
-
-std::string escape(const std::string &text) {
-  std::string escaped;
-  for (char c : validUtf8(text)) {
-    if (c == '<')
-      escaped += "&lt;";
-    else if (c == '>')
-      escaped += "&gt;";
-    else if (c == '&')
-      escaped += "&amp;";
-    else
-      escaped += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return escaped;
-}
-
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.6g", value);
-  return text;
-}
+std::string number(double value) { return svgNumber(value); }
 
 /// Draws into one string; knows where rows and columns lie.
 class HeatMap {
@@ -103,7 +78,7 @@ private:
   void text(double x, double y, const char *anchor, const std::string &content,
             const char *style = "") {
     svg += "<text x=\"" + number(x) + "\" y=\"" + number(y) +
-           "\" text-anchor=\"" + anchor + "\"" + style + ">" + escape(content) +
+           "\" text-anchor=\"" + anchor + "\"" + style + ">" + escapeXml(content) +
            "</text>\n";
   }
 

@@ -5,9 +5,11 @@
 #include "EngineProbe.h"
 #include "Kernels.h"
 #include "OutputFile.h"
+#include "QualityTable.h"
 #include "RankTrace.h"
 #include "Report.h"
 #include "Sampler.h"
+#include "SinkFile.h"
 #include "StandardOutput.h"
 #include "Statistics.h"
 #include "StartUp.h"
@@ -99,13 +101,23 @@ struct States {
   std::optional<ss_start_up::StartTimes> start; ///< of the compressed engine
 
   Status compile(const RunOptions &options) {
+    if (Status status = compileCompressed(options))
+      return status;
+    return compileDense(options);
+  }
+
+  Status compileCompressed(const RunOptions &options) {
     auto kernels = make(options, options.package, StateForm::Factored);
     if (!kernels)
       return kernels.takeError();
     compressedKernels = std::move(*kernels);
+    return std::nullopt;
+  }
+
+  Status compileDense(const RunOptions &options) {
     if (options.dense == DenseRun::Reference)
       return std::nullopt;
-    kernels = make(options, options.densePackage, StateForm::Dense);
+    auto kernels = make(options, options.densePackage, StateForm::Dense);
     if (!kernels)
       return kernels.takeError();
     denseKernels = std::move(*kernels);
@@ -113,6 +125,49 @@ struct States {
   }
 
   Status makeEngines(const RunOptions &options, const Model &model) {
+    const ss_engine_options engine = engineOptions(options);
+    if (options.timing && options.device == Device::Cuda)
+      if (Status status = measureStart(engine, options.batch))
+        return status;
+    if (Status status = makeCompressed(options, model))
+      return status;
+    return makeDense(options, model);
+  }
+
+  Status makeCompressed(const RunOptions &options, const Model &model) {
+    MeanValues sinks;
+    if (!options.sink.empty()) {
+      Result<MeanValues> read = readMeans(options.sink, model.config);
+      if (!read)
+        return read.takeError();
+      sinks = std::move(*read);
+    }
+    auto made = EngineBackend::create(compressedKernels->package(),
+                                      engineOptions(options), model.config,
+                                      options.batch, sinks);
+    if (!made)
+      return made.takeError();
+    compressed = std::move(*made);
+    return std::nullopt;
+  }
+
+  Status makeDense(const RunOptions &options, const Model &model) {
+    if (!denseKernels) {
+      dense = std::make_unique<DenseBackend>(model.config, options.batch,
+                                             options.threads);
+      return std::nullopt;
+    }
+    auto made = EngineBackend::create(denseKernels->package(),
+                                      engineOptions(options), model.config,
+                                      options.batch);
+    if (!made)
+      return made.takeError();
+    dense = std::move(*made);
+    return std::nullopt;
+  }
+
+private:
+  static ss_engine_options engineOptions(const RunOptions &options) {
     ss_engine_options engine;
     ss_engine_options_init(&engine);
     engine.threads = options.threads;
@@ -123,28 +178,9 @@ struct States {
     engine.device =
         options.device == Device::Cuda ? SS_DEVICE_CUDA : SS_DEVICE_CPU;
     engine.device_ordinal = options.deviceOrdinal;
-    if (options.timing && options.device == Device::Cuda)
-      if (Status status = measureStart(engine, options.batch))
-        return status;
-    auto made = EngineBackend::create(compressedKernels->package(), engine,
-                                      model.config, options.batch);
-    if (!made)
-      return made.takeError();
-    compressed = std::move(*made);
-    if (!denseKernels) {
-      dense = std::make_unique<DenseBackend>(model.config, options.batch,
-                                             options.threads);
-      return std::nullopt;
-    }
-    made = EngineBackend::create(denseKernels->package(), engine, model.config,
-                                 options.batch);
-    if (!made)
-      return made.takeError();
-    dense = std::move(*made);
-    return std::nullopt;
+    return engine;
   }
 
-private:
   static Result<std::unique_ptr<Kernels>>
   make(const RunOptions &options, const std::string &package, StateForm form) {
     return package.empty() ? compileKernels(options, form)
@@ -234,6 +270,77 @@ Status run(const RunOptions &options) {
   return tiny_hybrid::finishStandardOutput();
 }
 
+/// All variants beside one dense run.
+Status compareVariants(const std::vector<RunOptions> &variants) {
+  const RunOptions &common = variants.front();
+  Result<Model> model = Model::load(common.model);
+  if (!model)
+    return model.takeError();
+  Result<TokenSource> text =
+      TokenSource::open(common.text, common.batch, common.tokens);
+  if (!text)
+    return text.takeError();
+  Outputs outputs;
+  if (Status status = outputs.open(common))
+    return status;
+  States dense;
+  if (Status status = dense.compileDense(common))
+    return status;
+  if (Status status = dense.makeDense(common, *model))
+    return status;
+  std::vector<States> states(variants.size());
+  std::vector<std::unique_ptr<EngineProbe>> probes;
+  std::vector<Variant> compared;
+  for (size_t i = 0; i < variants.size(); ++i) {
+    if (Status status = states[i].compileCompressed(variants[i]))
+      return status;
+    if (Status status = states[i].makeCompressed(variants[i], *model))
+      return status;
+    probes.push_back(std::make_unique<EngineProbe>(*states[i].compressed));
+    compared.push_back({nameVariant(variants[i]), states[i].compressed.get(),
+                        probes.back().get()});
+  }
+  ProgressLine line(common.tokens);
+  MeasureOptions how{common.tokens, common.batch, common.threads, 0,
+                     common.seed,   [&](int done) { line.show(done); }};
+  Result<QualityTable> table =
+      measureQuality(*model, *text, *dense.dense, compared, how);
+  line.clear();
+  if (!table)
+    return table.takeError();
+  std::fputs(formatQuality(*table).c_str(), stdout);
+  if (outputs.json)
+    if (Status status =
+            outputs.json->commit(formatQualityJson(*table, SS_VERSION)))
+      return status;
+  if (outputs.svg)
+    return outputs.svg->commit(drawQuality(
+        *table, common.model + ", " + std::to_string(common.tokens) +
+                    " tokens"));
+  return std::nullopt;
+}
+
+Status calibrate(const CalibrationOptions &options) {
+  Result<Model> model = Model::load(options.model);
+  if (!model)
+    return model.takeError();
+  Result<TokenSource> text =
+      TokenSource::open(options.text, 1, options.tokens);
+  if (!text)
+    return text.takeError();
+  Result<OutputFile> file = OutputFile::open(options.output);
+  if (!file)
+    return file.takeError();
+  ProgressLine line(options.tokens);
+  Result<MeanValues> means =
+      measureMeans(*model, *text, options.tokens, options.threads,
+                   [&](int done) { line.show(done); });
+  line.clear();
+  if (!means)
+    return means.takeError();
+  return file->commit(formatMeans(model->config, *means));
+}
+
 /// Exit codes, as --help lists them.
 constexpr int exitDone = 0, exitWrong = 1, exitNoDevice = 3;
 
@@ -253,6 +360,23 @@ int main(int argc, char **argv) {
     std::fputs(line->help ? helpText().c_str() : "ss-run " SS_VERSION "\n",
                stdout);
     if (Status status = tiny_hybrid::finishStandardOutput())
+      return fail(*status);
+    return exitDone;
+  }
+  if (!line->texts.calibrateSink.empty()) {
+    Result<CalibrationOptions> calibration = checkCalibration(line->texts);
+    if (!calibration)
+      return fail(calibration.takeError());
+    if (Status status = calibrate(*calibration))
+      return fail(*status);
+    return exitDone;
+  }
+  if (!line->texts.quality.empty()) {
+    Result<std::vector<RunOptions>> variants =
+        checkVariants(line->texts, compilerHalf());
+    if (!variants)
+      return fail(variants.takeError());
+    if (Status status = compareVariants(*variants))
       return fail(*status);
     return exitDone;
   }

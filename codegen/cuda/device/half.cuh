@@ -1,5 +1,5 @@
-// 16-bit floating point numbers as storage: kernels widen them before they compute.
-// NVRTC has these types in headers of the toolkit only.
+// Floating point numbers of 16 and 8 bits as storage: kernels widen them before they
+// compute. NVRTC has these types in headers of the toolkit only.
 #pragma once
 #include "ss/base.cuh"
 
@@ -49,5 +49,44 @@ struct bfloat16 {
 };
 
 #endif
+
+/// OCP e4m3: four bits of exponent, three of fraction, no infinity. Rounds to nearest even;
+/// what is beyond 448, infinity too, saturates. NaN has all bits but the sign set.
+struct float8 {
+  unsigned char bits;
+  float8() = default;
+  __device__ __forceinline__ explicit float8(float x) {
+#if defined(__CUDACC_RTC__) && __CUDA_ARCH__ >= 890
+    unsigned short pair;
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(x));
+    bits = static_cast<unsigned char>(pair & 0xff);
+#else
+    const int whole = __float_as_int(x);
+    int magnitude = whole & 0x7fffffff;
+    const bool is_nan = magnitude > 0x7f800000;
+    magnitude = magnitude > 0x43e00000 ? 0x43e00000 : magnitude;
+    // Exponents differ by 120; below 2^-6 steps are 2^-9, those of f32 above 2^14.
+    const int normal = ((magnitude + 0x7ffff + (magnitude >> 20 & 1)) >> 20) - (120 << 3);
+    const int subnormal = __float_as_int(__int_as_float(magnitude) + 16384.0f) - 0x46800000;
+    const int result = is_nan ? 0x7f : magnitude < 121 << 23 ? subnormal : normal;
+    bits = static_cast<unsigned char>(result | (whole >> 24 & 0x80));
+#endif
+  }
+  __device__ __forceinline__ explicit operator float() const {
+#if defined(__CUDACC_RTC__)
+    // As f16 the same bits are 2^-8 of the number.
+    const unsigned short wide = static_cast<unsigned short>((bits & 0x7f) << 7 | (bits & 0x80) << 8);
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(wide));
+    return (bits & 0x7f) == 0x7f ? __int_as_float(0x7fc00000) : x * 256.0f;
+#else
+    const int magnitude = bits & 0x7f;
+    const float x = magnitude == 0x7f ? __int_as_float(0x7fc00000)
+                    : magnitude < 8   ? magnitude * 0x1p-9f
+                                      : __int_as_float((magnitude << 20) + (120 << 23));
+    return bits & 0x80 ? -x : x;
+#endif
+  }
+};
 
 } // namespace ss

@@ -200,6 +200,21 @@ template <int R, int C, typename T> __device__ __forceinline__ void splat(T (&ti
     splat(tile[r], x);
 }
 
+/// The numbers of the elements of a vector of N over the lanes.
+template <int N> __device__ __forceinline__ void iota_lanes(int32_t (&tile)[Lanes<N>::size]) {
+  using L = Lanes<N>;
+#pragma unroll
+  for (int i = 0; i < L::size; ++i)
+    tile[i] = L::first(i / L::width) + i % L::width;
+}
+
+/// The same where every lane has all of them.
+template <int R> __device__ __forceinline__ void iota(int32_t (&tile)[R]) {
+#pragma unroll
+  for (int r = 0; r < R; ++r)
+    tile[r] = r;
+}
+
 template <int R, typename T> __device__ __forceinline__ void assign(T (&to)[R], const T (&from)[R]) {
 #pragma unroll
   for (int r = 0; r < R; ++r)

@@ -117,6 +117,15 @@ public:
     check(ss_slot_reset(get(), slot, stream));
   }
 
+  /// [heads, dv] of a layer of form "sink".
+  void setSink(int32_t layer, const std::vector<float> &means) {
+    check(ss_engine_set_sink(get(), layer, means.data(),
+                             int64_t(means.size())));
+  }
+  void setRoundingKey(int32_t slot, uint64_t key, void *stream = nullptr) {
+    check(ss_slot_set_rounding_key(get(), slot, key, stream));
+  }
+
   void decodeLayer(int32_t layer, const ss_decode_args &args) {
     check(ss_decode_layer(get(), layer, &args));
   }

@@ -159,6 +159,25 @@ ss_result ss_slot_reset(ss_engine *engine, int32_t slot, void *stream) {
   });
 }
 
+ss_result ss_engine_set_sink(ss_engine *engine, int32_t layer,
+                             const float *means, int64_t count) {
+  return guarded([&] {
+    const EngineCall call(engine);
+    if (!means || count < 0)
+      fail(SS_INVALID_ARGUMENT, means ? "count is negative" : "means is null",
+           ", expected heads * dv mean values");
+    engine->engine->setSink(layer, {means, size_t(count)});
+  });
+}
+
+ss_result ss_slot_set_rounding_key(ss_engine *engine, int32_t slot,
+                                   uint64_t key, void *stream) {
+  return guarded([&] {
+    const EngineCall call(engine);
+    engine->engine->setRoundingKey(slot, key, stream);
+  });
+}
+
 ss_result ss_decode_layer(ss_engine *engine, int32_t layer,
                           const ss_decode_args *args) {
   return guarded([&] {

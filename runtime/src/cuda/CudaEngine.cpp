@@ -4,6 +4,7 @@
 
 #include "capi/Failure.h"
 #include "engine/DecodeArguments.h"
+#include "engine/Sinks.h"
 
 #include <algorithm>
 
@@ -34,7 +35,7 @@ CudaEngine::CudaEngine(std::shared_ptr<const Package> loaded,
     : package(std::move(loaded)), manifest(package->manifest()),
       slotCount(options.slots), layout(manifest, options),
       context(Context::open(std::move(driver), options.device_ordinal)),
-      inUse(size_t(options.slots)), decoded(layout.layers.size()) {
+      inUse(size_t(options.slots)), requestKeys(size_t(options.slots)), decoded(layout.layers.size()) {
   CurrentContext current(*context);
   const KernelCompiler compiler(context->architecture());
   kernels = std::make_unique<PackageKernels>(context, *package, compiler);
@@ -129,6 +130,12 @@ void CudaEngine::resetStates(int32_t slot, CUstream stream) {
   CurrentContext current(*context);
   compactions->join(stream);
   bookkeeping->reset(schedule(), slot, stream);
+  requestKeys[size_t(slot)] = 0;
+  SS_CUDA(context->driver(),
+          cuMemsetD8Async(memory.address() +
+                              CUdeviceptr(layout.requestKeys) +
+                              CUdeviceptr(slot) * sizeof(uint64_t),
+                          0, sizeof(uint64_t), stream));
   for (size_t i = 0; i < layout.layers.size(); ++i) {
     if (!manifest.layers[i].denseForm)
       continue;
@@ -139,6 +146,25 @@ void CudaEngine::resetStates(int32_t slot, CUstream stream) {
     SS_CUDA(context->driver(),
             cuMemsetD8Async(begin, 0, size_t(bytes), stream));
   }
+}
+
+void CudaEngine::setRoundingKey(int32_t slot, uint64_t key, Stream stream) {
+  checkSlot(slot);
+  copyIn(at<uint64_t>(layout.requestKeys) + slot, &key, sizeof key, stream);
+  requestKeys[size_t(slot)] = key;
+}
+
+void CudaEngine::setSink(int32_t index, std::span<const float> means) {
+  const LayerManifest &layer = checkedLayer(index);
+  for (int32_t slot = 0; slot < slotCount; ++slot)
+    checkSinks(layer, means, inUse[size_t(slot)] ? slot : -1);
+  copyIn(at<float>(layout.layers[size_t(index)].sink), means.data(),
+         means.size_bytes(), own->get());
+}
+
+uint64_t CudaEngine::roundingKey(int32_t slot) const {
+  checkSlot(slot);
+  return requestKeys[size_t(slot)];
 }
 
 int32_t CudaEngine::allocateSlot(Stream stream) {
@@ -219,10 +245,17 @@ void CudaEngine::bindBuffers(const LayerPlaces &places) {
   values.setPointer(Argument::BufferG, at<float>(places.bufferG));
 }
 
+void CudaEngine::bindRounding(int32_t index) {
+  values.setPointer(Argument::Positions, at<int64_t>(layout.position));
+  values.setPointer(Argument::RequestKeys, at<int64_t>(layout.requestKeys));
+  values.setI32(Argument::Layer, manifest.layers[size_t(index)].index);
+}
+
 void CudaEngine::launchDecode(int32_t index, const ss_decode_args &args) {
   const LayerManifest &layer = manifest.layers[size_t(index)];
   const LayerPlaces &places = layout.layers[size_t(index)];
   bindDecodeArguments(layer, args, values);
+  bindRounding(index);
   if (layer.denseForm)
     values.setPointer(Argument::Dense, at<float>(places.dense));
   else
@@ -247,6 +280,7 @@ void CudaEngine::launchCompact(int32_t index, int32_t batch, CUstream stream) {
   values.setF32(Argument::PolicyValue, places.sizes.policyValue);
   values.setI32(Argument::MaxRank, places.maxRank);
   values.setPointer(Argument::RowCapacity, at<int32_t>(places.rowCapacity));
+  values.setPointer(Argument::Sink, at<float>(places.sink));
   kernels->launch(layer.compact, values, int64_t(batch) * layer.heads, stream);
 }
 

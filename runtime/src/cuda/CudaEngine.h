@@ -38,6 +38,9 @@ public:
   int32_t allocateSlot(Stream stream) override;
   void freeSlot(int32_t slot) override;
   void resetSlot(int32_t slot, Stream stream) override;
+  void setRoundingKey(int32_t slot, uint64_t key, Stream stream) override;
+  uint64_t roundingKey(int32_t slot) const override;
+  void setSink(int32_t layer, std::span<const float> means) override;
 
   void beginStep(std::span<const int32_t> slots, Stream stream) override;
   void decodeLayer(int32_t layer, const ss_decode_args &args) override;
@@ -75,6 +78,7 @@ private:
   void prepareMemory();
   void bindState(const LayerPlaces &places);
   void bindBuffers(const LayerPlaces &places);
+  void bindRounding(int32_t layer);
   ss::Schedule schedule() const;
   /// The device address `offset` bytes into the engine's memory.
   template <typename T> T *at(int64_t offset) const {
@@ -101,6 +105,7 @@ private:
 
   std::vector<bool> inUse;
   std::vector<int32_t> freeSlots; ///< the next one last
+  std::vector<uint64_t> requestKeys; ///< as the device has them
 
   /// Batch of the step that has begun; 0: none has.
   int32_t stepBatch = 0;

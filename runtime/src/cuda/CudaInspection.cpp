@@ -72,6 +72,7 @@ void CudaEngine::densify(int32_t index, int32_t slot, float *out) {
   own->copyIn(memory.address() + CUdeviceptr(layout.inspectedBase),
               base.data(), base.size() * sizeof(int64_t));
   bindState(places);
+  bindRounding(index);
   values.setPointer(Argument::Work, at<int32_t>(layout.inspectedWork));
   values.setPointer(Argument::WorkCount, at<int32_t>(layout.inspectedCount));
   values.setI32(Argument::CountAhead, 0);

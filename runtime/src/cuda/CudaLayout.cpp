@@ -75,6 +75,8 @@ void CudaLayout::placeBuffers(const LayerLayout &sizes, int64_t slots,
   places.bufferK = take(sizes.bufferKFloats, sizeof(float));
   places.bufferU = take(sizes.bufferUFloats, sizeof(float));
   places.bufferG = take(sizes.bufferGFloats, sizeof(float));
+  places.sink = take(layer.sinkForm ? int64_t(layer.heads) * layer.dv : 0,
+                     sizeof(float));
 }
 
 CudaLayout::CudaLayout(const Manifest &manifest,
@@ -90,6 +92,7 @@ CudaLayout::CudaLayout(const Manifest &manifest,
     layers.push_back(std::move(places));
   }
   position = take(options.slots, sizeof(int64_t));
+  requestKeys = take(options.slots, sizeof(int64_t));
   scheduleLayers = take(buffered, sizeof(ss::ScheduleLayer));
   compactions = take(1, sizeof(int64_t));
   faults = take(1, sizeof(int32_t));

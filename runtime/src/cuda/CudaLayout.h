@@ -27,6 +27,7 @@ struct LayerPlaces {
   int64_t rank = 0, status = 0, count = 0;
   int64_t bufferK = 0, bufferU = 0, bufferG = 0, work = 0, workCount = 0,
           order = 0;
+  int64_t sink = 0; ///< form sink: mean values of the heads
   // Layers of dense form.
   int64_t dense = 0;
 };
@@ -35,7 +36,7 @@ struct CudaLayout {
   CudaLayout(const Manifest &manifest, const ss_engine_options &options);
 
   std::vector<LayerPlaces> layers;
-  int64_t position, scheduleLayers;
+  int64_t position, requestKeys, scheduleLayers;
   int64_t compactions, faults;
   // One layer of one slot, dense, for inspection.
   int64_t inspected, inspectedWork, inspectedCount, inspectedBase;

@@ -57,6 +57,14 @@ void Engine::bindBuffers(LayerState &layer) {
   values.setPointer(Argument::BufferK, layer.bufferK.data());
   values.setPointer(Argument::BufferU, layer.bufferU.data());
   values.setPointer(Argument::BufferG, layer.bufferG.data());
+  bindRounding(layer);
+}
+
+/// Rounded is what has been decoded: the position of the newest token and one.
+void Engine::bindRounding(const LayerState &layer) {
+  values.setPointer(Argument::Positions, layer.decodedTokens.data());
+  values.setPointer(Argument::RequestKeys, requestKeys.data());
+  values.setI32(Argument::Layer, layer.manifest().index);
 }
 
 void Engine::launchDensify(LayerState &layer, std::span<const int32_t> work,
@@ -82,6 +90,7 @@ void Engine::launchCompact(LayerState &layer, const States &work) {
   values.setF32(Argument::PolicyValue, layer.layout().policyValue);
   values.setI32(Argument::MaxRank, layer.layout().maxRank);
   values.setPointer(Argument::RowCapacity, layer.rowCapacity.data());
+  values.setPointer(Argument::Sink, sinks[size_t(indexOf(layer))].data());
   device.launch({*package, layer.manifest().compact, values, workCount});
   device.wait();
   counters.compactions += int64_t(work.size());

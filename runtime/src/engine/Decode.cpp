@@ -127,10 +127,12 @@ void Engine::reserveRows(LayerState &layer, DueWork &due, int32_t ahead) {
 }
 
 void Engine::launchDecode(LayerState &layer, const ss_decode_args &args) {
-  if (layer.manifest().denseForm)
+  if (layer.manifest().denseForm) {
     values.setPointer(Argument::Dense, layer.dense.data());
-  else
+    bindRounding(layer);
+  } else {
     bindState(layer);
+  }
   if (layer.manifest().deferred)
     bindBuffers(layer);
   bindDecodeArguments(layer.manifest(), args, values);

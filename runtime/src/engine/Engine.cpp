@@ -1,6 +1,7 @@
 //===- Engine.cpp - Slots and inspection ----------------------------------===//
 
 #include "engine/Engine.h"
+#include "engine/Sinks.h"
 
 #include "capi/Failure.h"
 #include "state/DeferredState.h"
@@ -23,6 +24,12 @@ Engine::Engine(std::shared_ptr<const Package> loaded,
   for (const LayerState &layer : layers)
     noteAllocation(layer);
   slots.resize(size_t(options.slots));
+  requestKeys.resize(size_t(options.slots));
+  for (const LayerState &layer : layers) {
+    const LayerManifest &manifest = layer.manifest();
+    sinks.emplace_back(
+        manifest.sinkForm ? size_t(manifest.heads) * size_t(manifest.dv) : 0);
+  }
   freeSlots.reserve(slots.size());
   for (int32_t slot = options.slots; slot-- > options.reserved_slots;)
     freeSlots.push_back(slot);
@@ -85,6 +92,24 @@ void Engine::resetStates(int32_t slot) {
   }
   slots[size_t(slot)].position = 0;
   slots[size_t(slot)].stepTokens = Slot::kNone;
+  requestKeys[size_t(slot)] = 0;
+}
+
+void Engine::setRoundingKey(int32_t slot, uint64_t key, Stream) {
+  checkSlot(slot);
+  requestKeys[size_t(slot)] = key;
+}
+
+void Engine::setSink(int32_t index, std::span<const float> means) {
+  const LayerManifest &layer = checkedLayer(index).manifest();
+  for (size_t slot = 0; slot < slots.size(); ++slot)
+    checkSinks(layer, means, slots[slot].inUse ? int32_t(slot) : -1);
+  std::copy(means.begin(), means.end(), sinks[size_t(index)].begin());
+}
+
+uint64_t Engine::roundingKey(int32_t slot) const {
+  checkSlot(slot);
+  return requestKeys[size_t(slot)];
 }
 
 int32_t Engine::allocateSlot(Stream) {

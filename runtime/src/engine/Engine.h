@@ -43,6 +43,9 @@ public:
   int32_t allocateSlot(Stream) override;
   void freeSlot(int32_t slot) override;
   void resetSlot(int32_t slot, Stream) override;
+  void setRoundingKey(int32_t slot, uint64_t key, Stream stream) override;
+  uint64_t roundingKey(int32_t slot) const override;
+  void setSink(int32_t layer, std::span<const float> means) override;
 
   // Decoding.
   void beginStep(std::span<const int32_t>, Stream) override {}
@@ -174,6 +177,8 @@ private:
   void goDense(LayerState &layer, const States &work);
   void bindState(LayerState &layer);
   void bindBuffers(LayerState &layer);
+  void bindRounding(const LayerState &layer);
+  std::span<const float> sinkOf(const LayerState &layer, int64_t state) const;
   void launchDensify(LayerState &layer, std::span<const int32_t> work,
                      float *out, std::span<const int64_t> outBase);
 
@@ -204,6 +209,9 @@ private:
   };
   std::vector<Slot> slots;
   std::vector<int32_t> freeSlots; ///< the next one last
+  std::vector<uint64_t> requestKeys; ///< per slot, of its random bits
+  /// Per layer of form sink: [heads, dv].
+  std::vector<std::vector<float>> sinks;
   uint64_t batches = 0;
 
   ArgumentValues values;

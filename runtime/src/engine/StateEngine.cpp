@@ -210,6 +210,7 @@ void describeLayer(const LayerManifest &layer, ss_layer_info &info) {
   info.dv = layer.dv;
   info.dk = layer.dk;
   info.dense_form = layer.denseForm;
+  info.sink_form = layer.sinkForm;
   info.channel_decay = layer.channelDecay;
   info.has_beta = layer.hasBeta;
   info.active = layer.active;

@@ -30,6 +30,13 @@ public:
   virtual int32_t allocateSlot(Stream stream) = 0;
   virtual void freeSlot(int32_t slot) = 0;
   virtual void resetSlot(int32_t slot, Stream stream) = 0;
+  /// What the random bits of a request's stochastic rounding depend on beside
+  /// its position; 0 in a fresh slot.
+  virtual void setRoundingKey(int32_t slot, uint64_t key, Stream stream) = 0;
+  virtual uint64_t roundingKey(int32_t slot) const = 0;
+  /// The mean values of a layer's heads, [heads, dv], before any slot has an
+  /// owner; zeros: no sink.
+  virtual void setSink(int32_t layer, std::span<const float> means) = 0;
 
   // Decoding. `slots` is device memory.
   virtual void beginStep(std::span<const int32_t> slots, Stream stream) = 0;

@@ -4,6 +4,7 @@
 #include "state/DeferredState.h"
 #include "consolidation/ExactSvd.h"
 #include "engine/Engine.h"
+#include "engine/Sinks.h"
 
 #include "sinkstate/routines.h"
 
@@ -22,6 +23,7 @@ struct Engine::InitialState {
   std::vector<float> rows, weights;
   SvdResult factors;
   bool found = false; ///< `factors` is what the state becomes
+  std::vector<float> sinkKey; ///< c; empty: no sink
 };
 
 namespace {
@@ -169,6 +171,14 @@ void Engine::factorizeAll(const LayerState &layer, double eps,
     throw std::bad_alloc();
 }
 
+/// The mean value of a state's head.
+std::span<const float> Engine::sinkOf(const LayerState &layer,
+                                      int64_t state) const {
+  const auto width = size_t(layer.manifest().dv);
+  const std::vector<float> &means = sinks[size_t(indexOf(layer))];
+  return {means.data() + size_t(state % layer.heads()) * width, width};
+}
+
 /// Makes the state what was found: factors, dense, or one NaN component.
 void Engine::adopt(LayerState &layer, const InitialState &initial) {
   const LayerLayout &layout = layer.layout();
@@ -184,25 +194,37 @@ void Engine::adopt(LayerState &layer, const InitialState &initial) {
     status |= SS_STATUS_NOT_CONVERGED;
   const int32_t most =
       std::min(layout.maxRank, manifest.rank - manifest.buffer - manifest.draft);
-  if (!goesDense && rank > most) {
-    rank = most;
+  const int32_t sinkRows = initial.sinkKey.empty() ? 0 : 1;
+  // The place of a sink is for nothing else.
+  const int32_t content = most - manifest.sinkForm;
+  if (!goesDense && rank > content) {
+    rank = content;
     status |= layout.fixedRank ? 0 : SS_STATUS_TIGHTENED;
   }
   layer.replaceBlock(state, layer.pool().allocate(
                                 goesDense ? layout.denseRows
-                                          : rank + manifest.buffer));
-  layer.rank[state] = goesDense ? -1 : rank;
+                                          : rank + sinkRows + manifest.buffer));
+  layer.rank[state] = goesDense ? -1 : rank + sinkRows;
   layer.status[state] = status;
   layer.compactions[size_t(state)] = layer.folds[size_t(state)] = 0;
   if (goesDense) {
     layer.writeRows(state, initial.columns.data(), layout.denseFloats);
   } else if (found == SvdStatus::notFinite) {
-    const std::vector<float> ones(size_t(layout.rowFloats), 1.0f);
-    layer.writeRows(state, ones.data(), layout.rowFloats);
-    *layer.weightsOf(state) = std::numeric_limits<float>::quiet_NaN();
+    const std::vector<float> ones(size_t((1 + sinkRows) * layout.rowFloats),
+                                  1.0f);
+    layer.writeRows(state, ones.data(), int64_t(ones.size()));
+    std::fill_n(layer.weightsOf(state), 1 + sinkRows,
+                std::numeric_limits<float>::quiet_NaN());
   } else {
-    layer.writeRows(state, initial.rows.data(), rank * layout.rowFloats);
-    std::copy_n(initial.weights.begin(), rank, layer.weightsOf(state));
+    // The sink comes first.
+    std::vector<float> rows(size_t(sinkRows * layout.rowFloats));
+    float *weights = layer.weightsOf(state);
+    if (sinkRows > 0)
+      *weights = sinkRow(sinkOf(layer, state), initial.sinkKey, rows.data());
+    rows.insert(rows.end(), initial.rows.begin(),
+                initial.rows.begin() + rank * layout.rowFloats);
+    layer.writeRows(state, rows.data(), int64_t(rows.size()));
+    std::copy_n(initial.weights.begin(), rank, weights + sinkRows);
   }
 }
 
@@ -247,6 +269,9 @@ void Engine::initialise(int32_t index, const DenseStates &states,
                       h.data(), layer.layout().denseFloats);
         continue;
       }
+      if (manifest.sinkForm)
+        initial.sinkKey = takeSinkOut(sinkOf(layer, initial.state),
+                                      initial.columns.data(), manifest.dk);
       part.push_back(std::move(initial));
       if (part.size() == kStatesAtOnce)
         finishPart();

@@ -65,6 +65,7 @@ SlotImage Engine::exportSlot(int32_t slot, bool contents) {
   device.wait();
   SlotImage image;
   image.position = slots[size_t(slot)].position;
+  image.roundingKey = requestKeys[size_t(slot)];
   image.fingerprint = package->manifest().fingerprint;
   for (LayerState &layer : layers) {
     refuseDeferred(layer.manifest());

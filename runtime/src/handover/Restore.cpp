@@ -129,6 +129,7 @@ void restoreSlot(StateEngine &engine, int32_t slot, const SlotImage &image,
   engine.resetSlot(slot, stream);
   try {
     engine.importSlot(slot, image.position, placed, stream);
+    engine.setRoundingKey(slot, image.roundingKey, stream);
   } catch (...) {
     engine.resetSlot(slot, stream);
     throw;
@@ -143,6 +144,7 @@ void restoreHeads(StateEngine &engine, int32_t slot, const SlotImage &image,
   const std::vector<PlacedLayer> placed = place(engine, image, ranges);
   checkJoins(engine.exportSlot(slot, false), image, slot);
   engine.importSlot(slot, image.position, placed, stream);
+  engine.setRoundingKey(slot, image.roundingKey, stream);
 }
 
 void forkSlot(StateEngine &engine, int32_t from, int32_t to, Stream stream) {

@@ -64,6 +64,7 @@ struct LayerImage {
 
 struct SlotImage {
   int64_t position = 0;
+  uint64_t roundingKey = 0; ///< of stochastic rounding
   std::string fingerprint; ///< of the graph, in hexadecimal; "" unknown
   std::vector<LayerImage> layers;
 };

@@ -13,7 +13,8 @@ constexpr char kMagic[8] = {'S', 'S', 'K', 'S', 'N', 'A', 'P', '\x1a'};
 namespace header {
 constexpr size_t magic = 0, major = 8, minor = 10, headerBytes = 12;
 constexpr size_t totalBytes = 16, position = 24, fingerprint = 32;
-constexpr size_t layers = 64, sections = 68, checksum = 92, size = 96;
+constexpr size_t layers = 64, sections = 68, roundingKey = 72;
+constexpr size_t checksum = 92, size = 96;
 constexpr size_t fingerprintBytes = 32;
 } // namespace header
 

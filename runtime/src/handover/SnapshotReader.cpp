@@ -313,6 +313,8 @@ SlotImage readSnapshot(Bytes bytes) {
   const SnapshotHeader top = readSnapshotHeader(bytes);
   SlotImage image;
   image.position = top.position;
+  image.roundingKey =
+      getInteger<uint64_t>(bytes.data() + header::roundingKey);
   image.fingerprint = top.fingerprint;
   readSections(bytes, top,
                getInteger<uint32_t>(bytes.data() + header::headerBytes),

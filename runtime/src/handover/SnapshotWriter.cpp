@@ -130,6 +130,7 @@ void writeSnapshot(const SlotImage &image, std::span<std::byte> out) {
   putInteger(top + header::headerBytes, uint32_t(header::size));
   putInteger(top + header::totalBytes, uint64_t(at - top));
   putInteger(top + header::position, image.position);
+  putInteger(top + header::roundingKey, image.roundingKey);
   putFingerprint(top + header::fingerprint, image.fingerprint);
   putInteger(top + header::layers, uint32_t(image.layers.size()));
   putInteger(top + header::sections, sections);

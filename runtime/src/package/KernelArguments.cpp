@@ -6,6 +6,7 @@ namespace sinkstate::runtime {
 namespace {
 constexpr uint8_t kState = InFactoredDecode | InCompact | InDensify;
 constexpr uint8_t kTable = kState | InInit;
+constexpr uint8_t kRounding = InCompact | InDensify | InDenseDecode;
 constexpr uint8_t kDecode = InFactoredDecode | InDenseDecode | InDeferredDecode;
 constexpr uint8_t kBuffer = kState | InDeferredDecode;
 
@@ -35,6 +36,8 @@ constexpr ArgumentInfo kArguments[] = {
     {"factors", "f32*", InInit},     {"matrices", "f32*", InInit},
     {"matrix_base", "i64*", InInit}, {"seed", "i64", InInit},
     {"dense", kStoredType, InDenseDecode | InDeferredDecode},
+    {"positions", "i64*", kRounding}, {"request_keys", "i64*", kRounding},
+    {"layer", "i32", kRounding},     {"sink", "f32*", InCompact},
 };
 static_assert(std::size(kArguments) == size_t(Argument::Size));
 } // namespace

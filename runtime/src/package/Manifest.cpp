@@ -37,7 +37,7 @@ void checkFormat(const ManifestObject &top) {
          ss_version(), ")");
 }
 
-/// `f32*`, `f16*` and `bf16*` are the types of an argument that holds stored
+/// `f32*`, `f16*`, `bf16*` and `fp8*` are the types of an argument that holds stored
 /// elements; all of a kernel's are the same.
 void checkType(const ManifestObject &argument, const ArgumentInfo &info,
                KernelManifest &kernel) {
@@ -53,7 +53,7 @@ void checkType(const ManifestObject &argument, const ArgumentInfo &info,
     storage = storageByName(std::string_view(type).substr(0, type.size() - 1));
   if (!storage)
     malformed(argument.place(), " '", info.name, "' has type '", type,
-              "', expected 'f32*', 'f16*' or 'bf16*'");
+              "', expected 'f32*', 'f16*', 'bf16*' or 'fp8*'");
   kernel.storage = *storage;
 }
 
@@ -187,9 +187,16 @@ void parseSizes(const ManifestObject &object, LayerManifest &layer) {
   if (!storage)
     fail(SS_VERSION_MISMATCH, "manifest.json: ", object.place(),
          " stores its rows as '", name,
-         "', expected 'f32', 'f16' or 'bf16', the storages of this runtime: "
+         "', expected 'f32', 'f16', 'bf16' or 'fp8', the storages of this "
+         "runtime: "
          "compile the graph with one of them");
   layer.storage = *storage;
+  const std::string rounding =
+      object.has("rounding") ? object.string("rounding") : "nearest";
+  if (rounding != "nearest" && rounding != "stochastic")
+    malformed(object.place(), ": rounding '", rounding,
+              "', expected 'nearest' or 'stochastic'");
+  layer.stochastic = rounding == "stochastic";
 }
 
 void parseFactoredForm(const ManifestObject &object, LayerManifest &layer) {
@@ -221,15 +228,22 @@ LayerManifest parseLayer(const Json &json, size_t position,
   layer.type = object.nonEmptyString("type");
   parseSizes(object, layer);
   std::string form = object.string("form");
-  if (form != "factored" && form != "dense" && form != "deferred")
+  if (form != "factored" && form != "dense" && form != "deferred" &&
+      form != "sink")
     malformed(object.place(), ": form '", form,
-              "', expected 'factored', 'dense' or 'deferred'");
-  layer.denseForm = form != "factored";
+              "', expected 'factored', 'dense', 'deferred' or 'sink'");
+  layer.denseForm = form == "dense" || form == "deferred";
   layer.deferred = form == "deferred";
+  layer.sinkForm = form == "sink";
   if (layer.deferred)
     layer.buffer = object.integer("buffer", 1, kMaxRows);
   if (!layer.denseForm)
     parseFactoredForm(object, layer);
+  if (layer.sinkForm && layer.policy.kind != PolicyKind::Fixed)
+    malformed(object.place(), ": form 'sink' with another policy than 'fixed'");
+  if (layer.denseForm && !holdsMatrices(layer.storage))
+    malformed(object.place(), ": a dense layer stored as '",
+              storageName(layer.storage), "', expected 'f32', 'f16' or 'bf16'");
   ManifestObject names = object.object("kernels");
   auto find = [&](KernelRole role) {
     return findKernel(names, role, layer, manifest, byName);
@@ -289,7 +303,7 @@ Manifest parseTop(const Json &json) {
 
 int32_t LayerManifest::neededRank() const {
   if (policy.kind == PolicyKind::Fixed)
-    return int32_t(policy.value) + buffer + draft;
+    return int32_t(policy.value) + buffer + draft + sinkForm;
   return std::min(dv, dk) + active + buffer + draft;
 }
 

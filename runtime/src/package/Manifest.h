@@ -35,9 +35,11 @@ struct LayerManifest {
   bool denseForm = false;
   /// Of dense form, but written once in `buffer` tokens: a buffer of pairs.
   bool deferred = false;
+  bool sinkForm = false; ///< the first component of a state is its sink
   int32_t active = 0, buffer = 0, draft = 0;
   bool channelDecay = false, hasBeta = false;
   Storage storage = Storage::F32; ///< of rows and dense states
+  bool stochastic = false;        ///< how kernels round to it
   Policy policy;
   int32_t phase = 0;
   int32_t rank = 0; ///< upper bound of stored rows per state

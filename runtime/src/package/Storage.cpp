@@ -4,7 +4,8 @@
 
 namespace sinkstate::runtime {
 namespace {
-constexpr Storage kStorages[] = {Storage::F32, Storage::F16, Storage::BF16};
+constexpr Storage kStorages[] = {Storage::F32, Storage::F16,
+                                 Storage::BF16, Storage::FP8};
 } // namespace
 
 const char *storageName(Storage storage) {
@@ -15,6 +16,8 @@ const char *storageName(Storage storage) {
     return "f16";
   case Storage::BF16:
     return "bf16";
+  case Storage::FP8:
+    return "fp8";
   }
   return "unknown";
 }

@@ -19,9 +19,30 @@ using numeric::elementBytes;
 using numeric::loadElements;
 using numeric::storeElements;
 
-/// "f32", "f16" or "bf16".
+/// "f32", "f16", "bf16" or "fp8".
 const char *storageName(Storage storage);
 std::optional<Storage> storageByName(std::string_view name);
+
+/// Whether a state may be a matrix of such elements. Those of 8 bits are parts
+/// of rows of unit length.
+constexpr bool holdsMatrices(Storage storage) {
+  return storage != Storage::FP8;
+}
+
+/// The most that rounding to nearest changes a number by, as a share of it.
+constexpr float roundingError(Storage storage) {
+  switch (storage) {
+  case Storage::F32:
+    return 0;
+  case Storage::F16:
+    return 0x1p-11f;
+  case Storage::BF16:
+    return 0x1p-8f;
+  case Storage::FP8:
+    return 0x1p-4f;
+  }
+  return 0;
+}
 
 } // namespace sinkstate::runtime
 

@@ -25,13 +25,15 @@ LayerLayout::LayerLayout(const LayerManifest &layer, int32_t slots,
       breakEvenRank(divideUp(denseStateBytes(), rowBytes() + 4)),
       fixedRank(layer.policy.kind == PolicyKind::Fixed), slots(slots),
       rankBound(layer.rank), buffer(layer.buffer),
-      denseForm(layer.denseForm), deferred(layer.deferred) {
+      valueFloats(layer.dv), denseForm(layer.denseForm),
+      deferred(layer.deferred), sinkForm(layer.sinkForm) {
   // Work lists name states with 32 bits.
   if (states > INT32_MAX)
     fail(SS_INVALID_ARGUMENT, slots, " slots of ", layer.heads,
          " heads in layer '", layer.name, "', expected at most ", INT32_MAX,
          " states: create the engine with fewer slots");
-  this->denseFallback = denseFallback && !fixedRank && !denseForm;
+  this->denseFallback =
+      denseFallback && !fixedRank && !denseForm && holdsMatrices(storage);
   int64_t pairs = int64_t(layer.buffer) + layer.draft;
   int64_t decayFloats = layer.channelDecay ? layer.dk : 1;
   bool buffered = !denseForm || deferred;
@@ -56,7 +58,7 @@ void LayerLayout::setPolicy(const LayerManifest &layer) {
     dropBelow = std::max(policyValue, kLeastRelativeWeight);
     break;
   case PolicyKind::Fixed:
-    maxRank = int32_t(value);
+    maxRank = int32_t(value) + layer.sinkForm;
     break;
   case PolicyKind::Energy:
     policyValue = float(value);
@@ -98,7 +100,10 @@ int64_t LayerLayout::liveBytes(int64_t rank) const {
   int64_t bufferBytes = buffer * rowFloats * 4;
   int64_t factored = rank * rowBytes() + rank * 4 +
                      (fixedRank ? bufferBytes / 2 : bufferBytes);
-  return std::min(factored, dense);
+  // Of the sink a request needs the key alone: all share its value.
+  if (sinkForm && rank > 0)
+    factored -= valueFloats * elementBytes(storage);
+  return holdsMatrices(storage) ? std::min(factored, dense) : factored;
 }
 
 size_t LayerLayout::partBytes(int64_t count, size_t elementBytes) {

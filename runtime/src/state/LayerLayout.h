@@ -41,9 +41,11 @@ struct LayerLayout {
   int64_t bufferKFloats, bufferUFloats, bufferGFloats, denseFormFloats;
 
   int64_t rowBytes() const { return rowFloats * elementBytes(storage); }
-  /// Bytes of a dense state as it is stored.
+  /// Bytes of a dense state as it is stored; where the storage holds none, of
+  /// one in 16 bits, to compare with.
   int64_t denseStateBytes() const {
-    return denseFloats * elementBytes(storage);
+    return denseFloats *
+           (holdsMatrices(storage) ? elementBytes(storage) : 2);
   }
 
   /// Bytes of one state by the formula of docs/state-math.md section 7.
@@ -62,8 +64,8 @@ private:
   void setPolicy(const LayerManifest &layer);
   void setClasses(const LayerManifest &layer);
 
-  int64_t slots, rankBound, buffer;
-  bool denseForm, deferred;
+  int64_t slots, rankBound, buffer, valueFloats;
+  bool denseForm, deferred, sinkForm;
 };
 
 } // namespace sinkstate::runtime

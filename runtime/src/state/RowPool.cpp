@@ -11,9 +11,12 @@ namespace sinkstate::runtime {
 namespace {
 
 /// Rows between the beginnings of classes are a multiple of this, so that both
-/// rows (multiples of 4 bytes, or of 2) and weights (4 bytes) begin at a page.
+/// rows (multiples of 4 bytes, of 2, or of 1) and weights (4 bytes) begin at a
+/// page.
 int64_t rowAlignment(const Device &device, int64_t rowBytes) {
-  return int64_t(device.pageBytes()) / (rowBytes % 4 == 0 ? 4 : 2);
+  return int64_t(device.pageBytes()) / (rowBytes % 4 == 0   ? 4
+                                        : rowBytes % 2 == 0 ? 2
+                                                            : 1);
 }
 
 int64_t alignedRows(const Device &device, int64_t states, int64_t capacity,

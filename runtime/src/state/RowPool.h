@@ -30,7 +30,7 @@ public:
   /// other.
   static constexpr int64_t kMoving = 64;
 
-  /// `rowBytes`: of one row, a multiple of 2. `classes`: capacities in rows,
+  /// `rowBytes`: of one row. `classes`: capacities in rows,
   /// ascending. `states`: the most blocks that
   /// are in use at the same time, apart from kMoving on their way.
   RowPool(Device &device, int64_t states, std::vector<int64_t> classes,

@@ -23,11 +23,13 @@ struct LayerSpec {
   int32_t heads = 2, keyHeads = 2, dv = 128, dk = 128;
   bool denseForm = false;
   bool deferred = false; ///< of dense form; has no reference kernels
+  bool sinkForm = false; ///< the reference kernels have none
   int32_t active = 8, buffer = 8, draft = 0;
   std::string policyKind = "relative";
   double policyValue = 0;
   std::string core = "svd"; ///< or "qr"
-  std::string storage = "f32"; ///< or "f16", "bf16"; reference kernels have f32
+  std::string storage = "f32"; ///< "f16", "bf16", "fp8"; reference kernels: f32
+  std::string rounding = "nearest"; ///< or "stochastic", of a narrower storage
   int32_t phase = 0;
   GateKind gate = GateKind::Softplus;
   double gateBound = -5;

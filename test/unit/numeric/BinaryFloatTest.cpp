@@ -116,6 +116,52 @@ INSTANTIATE_TEST_SUITE_P(
                          FloatFormat::bf16()}),
     [](const auto &info) { return std::string(info.param.name); });
 
+/// In every rounding mode, as above.
+template <typename Body> void inEveryEnvironment(const Body &body) {
+  for (int rounding : {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO})
+    for (bool flush : {false, true}) {
+      const FloatEnvironment environment(rounding, flush);
+      body();
+    }
+}
+
+TEST(ByteFloats, AreWhatTheirDefinitionSays) {
+  const FloatFormat format = FloatFormat::fp8();
+  const std::vector<float> inputs = format.inputs();
+  std::vector<uint16_t> expected;
+  for (float x : inputs)
+    expected.push_back(format.encode(x));
+  inEveryEnvironment([&] {
+    for (int bits = 0; bits < 256; ++bits) {
+      const float value = numeric::E4M3::widen(uint8_t(bits));
+      if (format.isNaN(uint16_t(bits)))
+        ASSERT_NE(std::bit_cast<uint32_t>(value) & 0x7fffff, 0u) << bits;
+      else
+        ASSERT_EQ(std::bit_cast<uint32_t>(value),
+                  std::bit_cast<uint32_t>(format.decode(uint16_t(bits))))
+            << bits;
+    }
+    for (size_t i = 0; i < inputs.size(); ++i)
+      ASSERT_EQ(numeric::E4M3::narrow(inputs[i]), expected[i]) << inputs[i];
+  });
+}
+
+// Stored 2^8 times as long, and exact on the way back.
+TEST(ByteFloats, HoldElementsOfUnitRows) {
+  const float row[] = {1, -1, 0.5f, 0x1p-17f, -0x1.8p-4f, 0, 0.3f};
+  inEveryEnvironment([&] {
+    uint8_t stored[std::size(row)];
+    float back[std::size(row)];
+    numeric::storeElements(numeric::ElementType::FP8, stored, row,
+                           std::size(row));
+    numeric::loadElements(numeric::ElementType::FP8, back, stored,
+                          std::size(row));
+    for (size_t i = 0; i + 1 < std::size(row); ++i)
+      EXPECT_EQ(back[i], row[i]);
+    EXPECT_NEAR(back[6], 0.3f, 0.3f / 16);
+  });
+}
+
 TEST(Elements, OfF32AreCopied) {
   const float from[] = {1.5f, -0.0f, 1e-42f};
   float to[3] = {}, back[3] = {};

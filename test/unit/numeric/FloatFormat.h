@@ -1,4 +1,4 @@
-//===- FloatFormat.h - 16-bit formats by their definition -------*- C++ -*-===//
+//===- FloatFormat.h - Narrow formats by their definition -------*- C++ -*-===//
 //
 // What casts are compared with: every value of a format in a table, and rounding
 // as a search in it. Shares nothing with the code under test.
@@ -18,10 +18,13 @@ namespace sinkstate::test {
 
 class FloatFormat {
 public:
-  FloatFormat(int exponentBits, int fractionBits)
-      : infinity(((1 << exponentBits) - 1) << fractionBits) {
+  /// `special`: the first magnitude without a value: infinity, or NaN where the
+  /// format has none and saturates.
+  FloatFormat(int exponentBits, int fractionBits, int special, bool saturates)
+      : signBit(1 << (exponentBits + fractionBits)), special(special),
+        saturates(saturates) {
     const int bias = (1 << (exponentBits - 1)) - 1;
-    for (int bits = 0; bits < infinity; ++bits) {
+    for (int bits = 0; bits < special; ++bits) {
       const int exponent = bits >> fractionBits, fraction = bits & ((1 << fractionBits) - 1);
       finite.push_back(exponent == 0
                            ? std::ldexp(fraction, 1 - bias - fractionBits)
@@ -29,30 +32,38 @@ public:
                                         exponent - bias - fractionBits));
     }
   }
-  static FloatFormat f16() { return {5, 10}; }
-  static FloatFormat bf16() { return {8, 7}; }
+  static FloatFormat f16() { return {5, 10, 31 << 10, false}; }
+  static FloatFormat bf16() { return {8, 7, 255 << 7, false}; }
+  /// OCP e4m3, of whose largest exponent only 0x7f is not a number.
+  static FloatFormat fp8() { return {4, 3, 0x7f, true}; }
 
-  bool isNaN(uint16_t bits) const { return (bits & 0x7fff) > infinity; }
+  /// How many values there are, NaNs included.
+  int count() const { return 2 * signBit; }
+
+  bool isNaN(uint16_t bits) const {
+    const int magnitude = bits & (signBit - 1);
+    return saturates ? magnitude == special : magnitude > special;
+  }
 
   /// The value of bits; exact.
   float decode(uint16_t bits) const {
-    const int magnitude = bits & 0x7fff;
-    double value = magnitude < infinity ? finite[size_t(magnitude)]
-                   : magnitude == infinity
-                       ? std::numeric_limits<double>::infinity()
-                       : std::numeric_limits<double>::quiet_NaN();
-    return float(std::copysign(value, bits & 0x8000 ? -1.0 : 1.0));
+    const int magnitude = bits & (signBit - 1);
+    double value = magnitude < special ? finite[size_t(magnitude)]
+                   : isNaN(bits)       ? std::numeric_limits<double>::quiet_NaN()
+                                       : std::numeric_limits<double>::infinity();
+    return float(std::copysign(value, bits & signBit ? -1.0 : 1.0));
   }
 
-  /// To nearest, ties to even; half a step beyond the largest is infinite.
+  /// To nearest, ties to even; half a step beyond the largest is infinite, or
+  /// the largest where there is no infinity.
   uint16_t encode(float x) const {
-    const int sign = std::signbit(x) ? 0x8000 : 0;
+    const int sign = std::signbit(x) ? signBit : 0;
     const double magnitude = std::fabs(double(x));
     if (std::isnan(x))
-      return uint16_t(sign | (infinity + 1));
+      return uint16_t(sign | (saturates ? special : special + 1));
     const double largest = finite.back(), before = finite[finite.size() - 2];
     if (magnitude >= largest + (largest - before) / 2)
-      return uint16_t(sign | infinity);
+      return uint16_t(sign | (saturates ? special - 1 : special));
     const auto above = std::lower_bound(finite.begin(), finite.end(), magnitude);
     int nearest = int(above - finite.begin());
     if (above == finite.end()) {
@@ -91,7 +102,8 @@ public:
   }
 
 private:
-  int infinity;
+  int signBit, special;
+  bool saturates;
   std::vector<double> finite; ///< values of the bits without sign
 };
 

@@ -104,6 +104,9 @@ TEST_F(Misuse, BatchesAndSlots) {
          "slot 2 has no owner, expected a slot from ss_slot_alloc");
   expect(ss_slot_reset(test.engine.get(), -1, nullptr), SS_INVALID_ARGUMENT,
          "slot -1, expected 0 to 2");
+  expect(ss_slot_set_rounding_key(test.engine.get(), 2, 1, nullptr),
+         SS_INVALID_ARGUMENT,
+         "slot 2 has no owner, expected a slot from ss_slot_alloc");
   test.engine.freeSlot(1);
   expect(ss_slot_free(test.engine.get(), 1), SS_INVALID_ARGUMENT,
          "slot 1 has no owner, expected a slot from ss_slot_alloc");

@@ -72,9 +72,9 @@ TEST_F(Manifest, Versions) {
   expect([](Json &m) { m["abi"] = 7; }, SS_VERSION_MISMATCH,
          "manifest.json: kernel ABI 7, expected 2: build the package with the "
          "compiler of this runtime (0.1.0 (abi 2))");
-  expect([](Json &m) { layer(m)["storage"] = "fp8"; }, SS_VERSION_MISMATCH,
-         "manifest.json: layer 'layer0' stores its rows as 'fp8', expected "
-         "'f32', 'f16' or 'bf16', the storages of this runtime: compile the "
+  expect([](Json &m) { layer(m)["storage"] = "fp4"; }, SS_VERSION_MISMATCH,
+         "manifest.json: layer 'layer0' stores its rows as 'fp4', expected "
+         "'f32', 'f16', 'bf16' or 'fp8', the storages of this runtime: compile the "
          "graph with one of them");
 }
 
@@ -140,6 +140,9 @@ TEST_F(Manifest, Kernels) {
       [](Json &m) { layer(m)["kernels"]["decode"] = "layer0_compact"; },
       "layer 'layer0', 'kernels': kernel 'layer0_compact' has role 'compact', "
       "expected 'decode'");
+  expectMalformed([](Json &m) { layer(m)["rounding"] = "up"; },
+                  "layer 'layer0': rounding 'up', expected 'nearest' or "
+                  "'stochastic'");
   expectMalformed([](Json &m) { m["kernels"][0]["role"] = "prefill"; },
                   "kernel 'layer0_decode': role 'prefill', expected 'decode', "
                   "'compact', 'densify' or 'init'");
@@ -152,7 +155,7 @@ TEST_F(Manifest, Kernels) {
   expectMalformed(
       [](Json &m) { m["kernels"][0]["args"][0]["type"] = "f64*"; },
       "kernel 'layer0_decode', argument 0 'rows' has type 'f64*', expected "
-      "'f32*', 'f16*' or 'bf16*'");
+      "'f32*', 'f16*', 'bf16*' or 'fp8*'");
   expectMalformed(
       [](Json &m) { m["kernels"][0]["args"][0]["type"] = "f16*"; },
       "kernel 'layer0_decode' takes 'rows' in f16, expected f32, the storage "

@@ -99,6 +99,7 @@ static int other_types(ss_engine *engine, int32_t slot) {
                          .input_type = SS_ELEMENT_BF16,
                          .y_type = SS_ELEMENT_BF16};
   CHECK(ss_slot_reset(engine, slot, NULL) == SS_OK);
+  CHECK(ss_slot_set_rounding_key(engine, slot, 7, NULL) == SS_OK);
   CHECK(ss_begin_step_rows(engine, &rows) == SS_OK);
   CHECK(ss_decode_layer(engine, 0, &args) == SS_OK);
   CHECK(ss_end_step_rows(engine, &rows) == SS_OK);

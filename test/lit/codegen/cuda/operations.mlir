@@ -173,3 +173,25 @@ ssk.kernel @half_storage(%h: !ssk.global<f16> {ssk.name = "h"}, %x: !ssk.global<
   ssk.store %t, %h[%c0] {vector = 4 : i64} : !ssk.tile<128xf16, lanes = 0>, !ssk.global<f16>
   ssk.return
 }
+
+// CHECK-LABEL:// byte_storage
+//       CHECK:    ss::float8 *__restrict__ b,
+//       CHECK:  ss::float8 narrow[4];
+//  CHECK-NEXT:  ss::load_lanes<uint32_t, 128>(narrow, &b[0]);
+//       CHECK:  int32_t numbers[4];
+//  CHECK-NEXT:  ss::iota_lanes<128>(numbers);
+//       CHECK:    hashes[e] = int32_t(uint32_t(numbers[e]) * uint32_t(-1640531535));
+ssk.kernel @byte_storage(%b: !ssk.global<f8E4M3FN> {ssk.name = "b"}, %x: !ssk.global<i32> {ssk.name = "x"}) {
+  %c0 = arith.constant 0 : index
+  %golden = arith.constant -1640531535 : i32
+  %t = ssk.load %b[%c0] {vector = 4 : i64} : !ssk.global<f8E4M3FN> -> !ssk.tile<128xf8E4M3FN, lanes = 0> loc("narrow")
+  %n = ssk.iota : !ssk.tile<128xi32, lanes = 0> loc("numbers")
+  %h = ssk.map (%n) dims [[0]] : (!ssk.tile<128xi32, lanes = 0>) -> !ssk.tile<128xi32, lanes = 0> {
+  ^bb0(%e: i32):
+    %g = arith.muli %e, %golden : i32
+    ssk.yield %g : i32
+  } loc("hashes")
+  ssk.store %h, %x[%c0] {vector = 4 : i64} : !ssk.tile<128xi32, lanes = 0>, !ssk.global<i32>
+  ssk.store %t, %b[%c0] {vector = 4 : i64} : !ssk.tile<128xf8E4M3FN, lanes = 0>, !ssk.global<f8E4M3FN>
+  ssk.return
+}

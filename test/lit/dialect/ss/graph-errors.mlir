@@ -86,14 +86,14 @@ ss.model @model {
 // -----
 
 ss.model @model {
-  // expected-error @+1 {{unknown storage 'f64', expected f32, f16 or bf16}}
+  // expected-error @+1 {{unknown storage 'f64', expected f32, f16, bf16 or fp8}}
   ss.layer @layer0 type gdn index 0 heads 2 key_heads 2 dv 128 dk 128 gate #ss.gate<softplus> norm #ss.norm<add, 1.0e-6> query_scale 0.125 policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage f64 form factored
 }
 
 // -----
 
 ss.model @model {
-  // expected-error @+1 {{unknown form 'sparse', expected factored, dense or deferred}}
+  // expected-error @+1 {{unknown form 'sparse', expected factored, dense, deferred or sink}}
   ss.layer @layer0 type gdn index 0 heads 2 key_heads 2 dv 128 dk 128 gate #ss.gate<softplus> norm #ss.norm<add, 1.0e-6> query_scale 0.125 policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage f32 form sparse
 }
 
@@ -431,4 +431,32 @@ func.func private @f() attributes {ss.phase = 1}
 ss.model @model {
   // expected-error @+1 {{unknown core 'lu', expected svd or qr}}
   ss.layer @layer0 type gdn index 0 heads 2 key_heads 2 dv 128 dk 128 gate #ss.gate<softplus> norm #ss.norm<add, 1.0e-6> query_scale 0.125 policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 core lu storage f32 form factored
+}
+
+// -----
+
+ss.model @model {
+  // expected-error @+1 {{unknown rounding 'up', expected nearest or stochastic}}
+  ss.layer @layer0 type gdn index 0 heads 2 key_heads 2 dv 128 dk 128 gate #ss.gate<softplus> norm #ss.norm<add, 1.0e-6> query_scale 0.125 policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage f16 rounding up form factored
+}
+
+// -----
+
+ss.model @model {
+  // expected-error @+1 {{'rounding' is 'stochastic' with storage 'f32', which rounds nothing; expected f16, bf16 or fp8}}
+  ss.layer @layer0 type gdn index 0 heads 2 key_heads 2 dv 128 dk 128 gate #ss.gate<softplus> norm #ss.norm<add, 1.0e-6> query_scale 0.125 policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage f32 rounding stochastic form factored
+}
+
+// -----
+
+ss.model @model {
+  // expected-error @+1 {{a dense state has storage 'fp8', expected f32, f16 or bf16: only rows, which have unit length, are stored in 8 bits}}
+  ss.layer @layer0 type gdn index 0 heads 2 key_heads 2 dv 128 dk 128 gate #ss.gate<softplus> norm #ss.norm<add, 1.0e-6> query_scale 0.125 policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage fp8 form dense
+}
+
+// -----
+
+ss.model @model {
+  // expected-error @+1 {{has form 'sink' with policy 'relative', expected 'fixed'}}
+  ss.layer @layer0 type gdn index 0 heads 2 key_heads 2 dv 128 dk 128 gate #ss.gate<softplus> norm #ss.norm<add, 1.0e-6> query_scale 0.125 policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage f32 form sink
 }

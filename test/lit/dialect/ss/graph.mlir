@@ -33,6 +33,11 @@ ss.model @tiny {
   ss.layer @layer3 type kda index 5 heads 2 key_heads 2 dv 128 dk 128
       gate #ss.gate<softplus_channel> norm #ss.norm<add, 1.0e-6> query_scale 0.0625
       policy #ss.policy<budget, 65536> active 4 buffer 6 core qr storage bf16 form factored
+  // CHECK-NEXT: ss.layer @layer4
+  // CHECK-SAME: storage fp8 rounding stochastic form factored
+  ss.layer @layer4 type gdn index 6 heads 2 key_heads 1 dv 128 dk 64
+      gate #ss.gate<softplus> norm #ss.norm<add, 1.0e-6> query_scale 0.125
+      policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage fp8 rounding stochastic form factored
   // CHECK-NEXT: ss.schedule period 48 phases [@layer0 = 0, @layer1 = 15, @layer3 = 2]
   ss.schedule period 48 phases [@layer0 = 0, @layer1 = 15, @layer3 = 2]
 }

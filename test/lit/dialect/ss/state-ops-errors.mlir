@@ -57,7 +57,7 @@ func.func private @f(!ss.state<rwkv, heads = 4, key_heads = 2, dv = 80, dk = 128
 
 // -----
 
-// expected-error @+2 {{to be one of: factored, dense, deferred}}
+// expected-error @+2 {{to be one of: factored, dense, deferred, sink}}
 // expected-error @+1 {{failed to parse SS_StateType parameter 'form'}}
 func.func private @f(!ss.state<gdn, heads = 4, key_heads = 2, dv = 80, dk = 128, form = sparse, active = 8, buffer = 8, rank = 96, storage = f32>)
 
@@ -73,6 +73,11 @@ func.func private @f(!ss.state<gdn, heads = 4, key_heads = 2, dv = 80, dk = 128,
 
 // -----
 
+// expected-error @+1 {{a deferred state is rounded stochastically, expected rounding nearest}}
+func.func private @f(!ss.state<gdn, heads = 4, key_heads = 2, dv = 80, dk = 128, form = deferred, buffer = 8, storage = f16, rounding = stochastic>)
+
+// -----
+
 !D = !ss.state<gdn, heads = 4, key_heads = 2, dv = 80, dk = 128, form = dense, storage = f32>
 func.func @f(%s: !D) {
   // expected-error @+1 {{has a dense state, expected form = deferred}}
@@ -82,7 +87,7 @@ func.func @f(%s: !D) {
 
 // -----
 
-// expected-error @+2 {{to be one of: f32, f16, bf16}}
+// expected-error @+2 {{to be one of: f32, f16, bf16, fp8}}
 // expected-error @+1 {{failed to parse SS_StateType parameter 'storage'}}
 func.func private @f(!ss.state<gdn, heads = 4, key_heads = 2, dv = 80, dk = 128, form = factored, active = 8, buffer = 8, rank = 96, storage = f64>)
 
@@ -697,3 +702,13 @@ func.func @f(%b: !ss.factors<heads = 4, rows = 16, dv = 80, dk = 128>) {
   %0 = ss.orthogonalize_side %b side top : !ss.factors<heads = 4, rows = 16, dv = 80, dk = 128>
   return
 }
+
+// -----
+
+// expected-error @+1 {{a dense state has storage 'fp8', expected f32, f16 or bf16}}
+func.func private @f(!ss.state<gdn, heads = 4, key_heads = 2, dv = 80, dk = 128, form = dense, storage = fp8>)
+
+// -----
+
+// expected-error @+1 {{'rounding' is 'stochastic' with storage 'f32', which rounds nothing}}
+func.func private @f(!ss.state<gdn, heads = 4, key_heads = 2, dv = 80, dk = 128, form = factored, active = 8, buffer = 8, rank = 96, storage = f32, rounding = stochastic>)

@@ -11,6 +11,8 @@
 // CHECK-DAG: !ss.state<gdn, heads = 4, key_heads = 2, dv = 80, dk = 128, form = factored, active = 8, buffer = 8, rank = 96, storage = f32>
 // CHECK-DAG: !ss.state<gdn, heads = 4, key_heads = 2, dv = 80, dk = 128, form = dense, storage = f32>
 // CHECK-DAG: !ss.state<kda, heads = 4, key_heads = 4, dv = 80, dk = 128, form = factored, active = 4, buffer = 8, rank = 95, storage = bf16, draft = 3>
+// CHECK-DAG: !ss.state<gdn, heads = 4, key_heads = 2, dv = 80, dk = 128, form = factored, active = 8, buffer = 8, rank = 96, storage = fp8, rounding = stochastic>
+func.func private @random(!ss.state<gdn, heads = 4, key_heads = 2, dv = 80, dk = 128, form = factored, active = 8, buffer = 8, rank = 96, storage = fp8, rounding = stochastic>)
 
 // CHECK-LABEL: func.func @decode
 // CHECK-SAME: ss.layer = @layer0, ss.role = "decode"

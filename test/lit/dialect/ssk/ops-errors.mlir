@@ -1,6 +1,6 @@
 // RUN: ss-opt %s -split-input-file -verify-diagnostics
 
-// expected-error@+1 {{element type is 'i8', expected f32, f64, f16, bf16, i32 or i64}}
+// expected-error@+1 {{element type is 'i8', expected f32, f64, f16, bf16, f8E4M3FN, i32 or i64}}
 ssk.kernel @type(%a: !ssk.global<i8> {ssk.name = "a"}) { ssk.return }
 
 // -----
@@ -480,5 +480,21 @@ ssk.kernel @wide_copy(%rows: !ssk.global<f32> {ssk.name = "rows"}) {
   %s = ssk.alloc : !ssk.shared<16xf32>
   // expected-error @below {{vector is 8, expected 1, 2 or 4}}
   ssk.copy %rows[%c0] to %s {vector = 8 : i64} : !ssk.global<f32>, !ssk.shared<16xf32>
+  ssk.return
+}
+
+// -----
+
+ssk.kernel @iota_of_floats() {
+  // expected-error@+1 {{numbers the elements of '!ssk.tile<4xf32>', expected a tile of one dimension of i32}}
+  %t = ssk.iota : !ssk.tile<4xf32>
+  ssk.return
+}
+
+// -----
+
+ssk.kernel @iota_of_rows() {
+  // expected-error@+1 {{expected a tile of one dimension of i32}}
+  %t = ssk.iota : !ssk.tile<4x8xi32, lanes = 1>
   ssk.return
 }

@@ -98,3 +98,15 @@ ssk.kernel @copies(%rows: !ssk.global<f32> {ssk.name = "rows"}, %n: i64 {ssk.nam
   ssk.wait_copies
   ssk.return
 }
+
+// CHECK-LABEL: ssk.kernel @numbers
+ssk.kernel @numbers(%bytes: !ssk.global<f8E4M3FN> {ssk.name = "bytes"}, %n: !ssk.global<i32> {ssk.name = "n"}) {
+  %c0 = arith.constant 0 : index
+  // CHECK: ssk.iota : !ssk.tile<128xi32, lanes = 0>
+  %t = ssk.iota : !ssk.tile<128xi32, lanes = 0>
+  ssk.store %t, %n[%c0] : !ssk.tile<128xi32, lanes = 0>, !ssk.global<i32>
+  // CHECK: ssk.load %{{.*}} : !ssk.global<f8E4M3FN> -> !ssk.tile<128xf8E4M3FN, lanes = 0>
+  %b = ssk.load %bytes[%c0] : !ssk.global<f8E4M3FN> -> !ssk.tile<128xf8E4M3FN, lanes = 0>
+  ssk.store %b, %bytes[%c0] : !ssk.tile<128xf8E4M3FN, lanes = 0>, !ssk.global<f8E4M3FN>
+  ssk.return
+}

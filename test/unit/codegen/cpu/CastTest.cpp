@@ -1,4 +1,4 @@
-//===- CastTest.cpp - casts from and to 16-bit floats, every value --------===//
+//===- CastTest.cpp - casts from and to narrow floats, every value ---------===//
 #include "../../numeric/FloatFormat.h"
 #include "../CastKernels.h"
 #include "CpuTest.h"
@@ -11,12 +11,13 @@ namespace {
 
 class CastTest : public CpuTest {
 protected:
+  template <typename Bits>
   void checkWidening(const Kernels &kernels, const FloatFormat &format) {
-    std::vector<uint16_t> all(65536);
+    std::vector<Bits> all(size_t(64 * format.count()));
     for (size_t i = 0; i < all.size(); ++i)
-      all[i] = uint16_t(i * 63); // every value, as 63 is odd
+      all[i] = Bits(i * 63); // every value, as 63 is odd
     std::vector<float> wide(all.size()), scalars(all.size() / 64);
-    const uint16_t *a = all.data();
+    const Bits *a = all.data();
     float *b = wide.data(), *s = scalars.data();
     kernels.run("widen", 0, int64_t(scalars.size()), a, b, s);
     auto expectValue = [&](uint16_t bits, float got) {
@@ -33,12 +34,13 @@ protected:
       expectValue(all[i * 64], scalars[i]);
   }
 
+  template <typename Bits>
   void checkRounding(const Kernels &kernels, const FloatFormat &format) {
     std::vector<float> all = format.inputs();
     all.resize((all.size() + 63) / 64 * 64);
-    std::vector<uint16_t> narrow(all.size()), scalars(all.size() / 64);
+    std::vector<Bits> narrow(all.size()), scalars(all.size() / 64);
     const float *a = all.data();
-    uint16_t *b = narrow.data(), *s = scalars.data();
+    Bits *b = narrow.data(), *s = scalars.data();
     kernels.run("narrow", 0, int64_t(scalars.size()), a, b, s);
     auto expectValue = [&](float x, uint16_t got) {
       if (std::isnan(x))
@@ -52,15 +54,17 @@ protected:
       expectValue(all[i * 64], scalars[i]);
   }
 
+  template <typename Bits>
   void check(const char *type, const FloatFormat &format) {
     Kernels kernels(substitute(kCastKernels, {{"T", type}}), GetParam());
-    checkWidening(kernels, format);
-    checkRounding(kernels, format);
+    checkWidening<Bits>(kernels, format);
+    checkRounding<Bits>(kernels, format);
   }
 };
 
-TEST_P(CastTest, OfF16) { check("f16", FloatFormat::f16()); }
-TEST_P(CastTest, OfBF16) { check("bf16", FloatFormat::bf16()); }
+TEST_P(CastTest, OfF16) { check<uint16_t>("f16", FloatFormat::f16()); }
+TEST_P(CastTest, OfBF16) { check<uint16_t>("bf16", FloatFormat::bf16()); }
+TEST_P(CastTest, OfFP8) { check<uint8_t>("f8E4M3FN", FloatFormat::fp8()); }
 
 INSTANTIATE_TEST_SUITE_P(Targets, CastTest, testing::ValuesIn(getTargets()),
                          getTargetName);

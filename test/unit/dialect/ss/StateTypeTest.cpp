@@ -22,7 +22,8 @@ struct StateTypeTest : testing::Test {
             draft = factored ? 2 : 0;
     auto emit = [&] { return emitError(UnknownLoc::get(&context)); };
     return StateType::getChecked(emit, &context, type, heads, keyHeads, dv, dk,
-                                 form, active, buffer, rank, storage, draft);
+                                 form, active, buffer, rank, storage, draft,
+                                 Rounding::nearest);
   }
 
   MLIRContext context{MLIRContext::Threading::DISABLED};
@@ -48,6 +49,8 @@ TEST_F(StateTypeTest, StorageChangesRowsAndNothingElse) {
   StateType narrow = make(LayerType::gdn, Form::factored, Storage::bf16);
   EXPECT_EQ(narrow.getComponentBytes(), (80 + 128) * 2 + 4);
   EXPECT_EQ(narrow.getBufferBytes(), wide.getBufferBytes());
+  StateType bytes = make(LayerType::gdn, Form::factored, Storage::fp8);
+  EXPECT_EQ(bytes.getComponentBytes(), 80 + 128 + 4);
 }
 
 TEST_F(StateTypeTest, DenseBytes) {

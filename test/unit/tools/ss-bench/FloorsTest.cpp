@@ -37,6 +37,8 @@ TEST(Floors, CountElementsOfTheirStorage) {
   EXPECT_DOUBLE_EQ(wide.compactBytes - narrow.compactBytes,
                    4 * 16 * 48 * 2.0 / 8);
   EXPECT_DOUBLE_EQ(bytes - stateBytes(layer, 1, ranks), 4 * 10 * 48 * 2.0);
+  layer.storage = sinkstate::runtime::Storage::FP8;
+  EXPECT_DOUBLE_EQ(bytes - stateBytes(layer, 1, ranks), 4 * 10 * 48 * 3.0);
 }
 
 TEST(Floors, OfAStateHeldDense) {

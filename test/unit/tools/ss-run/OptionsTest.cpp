@@ -100,7 +100,19 @@ TEST(Options, DescribeTheCompaction) {
   EXPECT_EQ(describeCompaction(*options),
             "budget:1234567, core qr, active 8, buffer 16, storage bf16");
   EXPECT_EQ(errorWith(&OptionTexts::storage, "f64"),
-            "--storage: found 'f64', expected f32, f16 or bf16");
+            "--storage: found 'f64', expected f32, f16, bf16 or fp8");
+  texts.storage = "fp8";
+  texts.rounding = "stochastic";
+  options = checkOptions(texts);
+  ASSERT_TRUE(options) << options.error();
+  EXPECT_EQ(describeCompaction(*options),
+            "budget:1234567, core qr, active 8, buffer 16, storage fp8, "
+            "rounding stochastic");
+  EXPECT_EQ(errorWith(&OptionTexts::rounding, "up"),
+            "--rounding: found 'up', expected nearest or stochastic");
+  EXPECT_EQ(errorWith(&OptionTexts::rounding, "stochastic"),
+            "--rounding: found 'stochastic' with storage f32, which rounds "
+            "nothing, expected a --storage of f16, bf16 or fp8");
 }
 
 TEST(Options, ResolveDefaultsByDevice) {
@@ -176,7 +188,7 @@ TEST(Options, RejectPolicies) {
   EXPECT_EQ(error("energy:0"), "--policy: found 'energy:0', expected energy:F "
                                "with F above 0 and at most 1");
   EXPECT_EQ(error("best"), "--policy: found 'best', expected relative:EPS, "
-                           "fixed:R, energy:F or budget:BYTES");
+                           "fixed:R, energy:F, budget:BYTES or sink:R");
   EXPECT_EQ(error("budget:0"), "--policy: found 'budget:0', expected "
                                "budget:BYTES with an integer of at least 1");
 }

@@ -1,0 +1,117 @@
+//===- SinkLowering.cpp - the sink of a compacted state -------------------===//
+//
+// Part of the SinkState project.
+//
+//===----------------------------------------------------------------------===//
+//
+// H = vbar c^T + U V^T (docs/state-math.md section 5). The sink is the first row
+// of a state, [c / |c| | vbar / |vbar|] with the weight |c| |vbar|, so that decode
+// and densify read it as they read every component. Pairs hold whole updates
+// u_j; that c takes its part of each may wait for the compaction, as decays do:
+//   c <- D c + sum_j (vbar . u_j / |vbar|^2) D_j k_j,   u_j <- u_j - omega_j vbar.
+// What is left of the block is orthogonal to vbar, and is all that is truncated.
+//
+//===----------------------------------------------------------------------===//
+#include "CompactLowering.h"
+
+using namespace mlir;
+
+namespace sinkstate {
+
+/// The sum of products of two tiles, f64.
+static Value dotWide(KernelBuilder &k, Value a, Value b) {
+  auto type = cast<ssk::TileType>(a.getType());
+  Type wide = k.lanes(type.getShape(), k.f64());
+  return k.reduceAdd(k.map(wide, {a, b},
+                           [&](ValueRange e) {
+                             return k.mul(k.extend(e[0]), k.extend(e[1]));
+                           }),
+                     0);
+}
+
+void CompactLowering::findSink() {
+  k.note("the sink: the first row where the head has one (vbar is not zero)");
+  const LayerShape &s = t.shape;
+  Value zero = k.index(0);
+  meanValue = k.name(
+      "mean_value", k.load(t.valueTile(), t.arguments["sink"],
+                           k.mul(t.head, k.index(s.dv))));
+  meanSquare = k.name("mean_square", dotWide(k, meanValue, meanValue));
+  hasSink = k.name("has_sink", k.less(k.wide(0), meanSquare));
+  sinkRows = k.name("sink_rows", k.select(hasSink, k.index(1), zero));
+  wasStored = k.name("was_stored",
+                     k.both(hasSink, k.less(zero, t.rank)));
+  // From here on a state's rows are its content.
+  t.base = k.name("content", k.add(t.base, sinkRows));
+  t.rank = k.name("content_rank",
+                  k.select(wasStored, k.sub(t.rank, k.index(1)), t.rank));
+}
+
+/// c as it was after the last compaction, with the decays since.
+Value CompactLowering::decayedSink() {
+  Value row = k.index(-1); // before the content
+  Type tile = t.keyTile();
+  return k.choose(
+      wasStored,
+      [&]() -> Values {
+        Value direction = k.load(tile, t.arguments["rows"], t.row(row, 0));
+        Value weight = k.read(t.arguments["weights"], k.add(t.base, row));
+        Value length = k.name(
+            "sink_length",
+            k.narrow(k.div(k.extend(weight), k.sqrt(meanSquare))));
+        if (t.shape.channelDecay)
+          return {k.map(tile, {direction, logDecay}, [&](ValueRange e) {
+            return k.mul(k.mul(e[0], length), k.exp(e[1]));
+          })};
+        Value decayed = k.name("sink_length", k.mul(length, k.exp(logDecay)));
+        return {k.map(tile, direction,
+                      [&](ValueRange e) { return k.mul(e[0], decayed); })};
+      },
+      [&]() -> Values { return {k.splat(tile, k.real(0))}; })[0];
+}
+
+/// Moves what the block's left sides have of vbar to c.
+Value CompactLowering::takeSinkOut(Value sink) {
+  Value zero = k.index(0);
+  return k.loop(
+      zero, k.index(m), 1, {sink}, [&](Value i, ValueRange carried) -> Values {
+        Value u = k.load(t.valueTile(), left.rows, {i, zero});
+        Value v = k.load(t.keyTile(), right.rows, {i, zero});
+        Value share = k.name("omega", k.div(dotWide(k, u, meanValue),
+                                            meanSquare));
+        Value part = k.name("part", k.neg(k.narrow(share)));
+        u = k.map(t.valueTile(), {u, meanValue}, [&](ValueRange e) {
+          return k.fma(part, e[1], e[0]);
+        });
+        k.store(u, left.rows, {i, zero});
+        Value coef = k.name(
+            "coef", k.narrow(k.mul(share, k.read(blockWeights, i))));
+        return {k.map(t.keyTile(), {carried[0], v}, [&](ValueRange e) {
+          return k.fma(coef, e[1], e[0]);
+        })};
+      })[0];
+}
+
+void CompactLowering::separateSink() {
+  k.branch(hasSink, [&] {
+    k.note("the sink takes its part of the block, exactly");
+    Value sink = k.name("sink_key", takeSinkOut(decayedSink()));
+    Value length = k.name("sink_size", k.sqrt(dotWide(k, sink, sink)));
+    Value inverse = k.name(
+        "inverse", k.narrow(k.select(k.less(k.wide(1e-37), length),
+                                     k.div(k.wide(1), length), k.wide(0))));
+    Value root = k.name("mean_size", k.sqrt(meanSquare));
+    Value inverseMean = k.name("inverse_mean", k.narrow(k.div(k.wide(1), root)));
+    Value row = k.index(-1);
+    t.storeRow(k.map(t.keyTile(), sink,
+                     [&](ValueRange e) { return k.mul(e[0], inverse); }),
+               row, 0);
+    t.storeRow(k.map(t.valueTile(), meanValue,
+                     [&](ValueRange e) { return k.mul(e[0], inverseMean); }),
+               row, t.shape.dk);
+    k.write(k.narrow(k.mul(length, root)), t.arguments["weights"],
+            k.add(t.base, row));
+  });
+}
+
+} // namespace sinkstate

@@ -1,0 +1,248 @@
+//===- SinkTest.cpp - States with a sink ----------------------------------===//
+//
+// H = vbar c^T + U V^T (docs/state-math.md section 5): the update is exact, the
+// content alone is truncated, and vbar^T H never is.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ConformanceTest.h"
+
+#include "LayerMath.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+using namespace sinkstate;
+using namespace sinkstate::conformance;
+
+namespace {
+
+using Doubles = std::vector<double>;
+
+/// Mean values of a layer's heads, [heads, dv]; the last head has none.
+std::vector<float> meansOf(const LayerSpec &layer, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> means(size_t(layer.valueFloats()));
+  for (size_t i = 0; i + (layer.heads > 1 ? size_t(layer.dv) : 0) < means.size();
+       ++i)
+    means[i] = 0.3f * normal(random);
+  return means;
+}
+
+class Sinks : public ConformanceTest {
+protected:
+  /// An engine with sinks in the layers that take them.
+  struct Sunk : Running {
+    explicit Sunk(const Case &parameter, int32_t slots = 1)
+        : Running(parameter, plainOptions(slots)) {
+      for (size_t layer = 0; layer < layers.size(); ++layer) {
+        means.push_back(meansOf(layers[layer], 40 + layer));
+        if (layers[layer].sinkForm)
+          engine.setSink(int32_t(layer), means.back());
+      }
+    }
+    std::vector<std::vector<float>> means;
+
+    /// Values that have much of the mean in them.
+    RequestStyle style() const {
+      RequestStyle style;
+      style.adjust = [this](int64_t, TokenValues &token) {
+        for (size_t layer = 0; layer < means.size(); ++layer)
+          if (means[layer].size() == token.v.size())
+            for (size_t i = 0; i < token.v.size(); ++i)
+              token.v[i] += 4 * means[layer][i];
+      };
+      return style;
+    }
+  };
+
+  /// |vbar^T (H - H64)| over |vbar| |H64|, per head.
+  static double sinkError(Sunk &run, DrivenRequest &request, size_t layer) {
+    const LayerSpec &spec = run.layers[layer];
+    const std::vector<float> h = run.engine.densify(int32_t(layer), request.slot);
+    const reference::Vector &exact = request.exact(layer).state();
+    double worst = 0;
+    for (int64_t head = 0; head < spec.heads; ++head) {
+      const float *mean = run.means[layer].data() + head * spec.dv;
+      double square = 0, mass = 0;
+      Doubles off(size_t(spec.dk));
+      for (int64_t v = 0; v < spec.dv; ++v) {
+        mass += double(mean[v]) * mean[v];
+        for (int64_t k = 0; k < spec.dk; ++k) {
+          const size_t at = size_t((head * spec.dv + v) * spec.dk + k);
+          off[size_t(k)] += mean[v] * (h[at] - exact[at]);
+        }
+      }
+      for (double x : off)
+        square += x * x;
+      if (mass > 0)
+        worst = std::max(worst, std::sqrt(square / mass) /
+                                    request.exact(layer).frobeniusNorm(head));
+    }
+    return worst;
+  }
+};
+
+TEST_P(Sinks, LetChainsBeExact) {
+  Sunk run(GetParam());
+  DrivenRequest request = run.request(1, run.style());
+  for (int step = 0; step < 70; ++step) {
+    std::vector<size_t> compacted;
+    for (size_t layer = 0; layer < run.layers.size(); ++layer)
+      if (run.compactsNext(request, layer))
+        compacted.push_back(layer);
+    ASSERT_LE(run.driver.step({&request}).worstError, 1e-5) << "token " << step;
+    for (size_t layer : compacted)
+      run.driver.rebase(request, layer);
+  }
+}
+
+// What is truncated has nothing of vbar: the content is orthogonal to it, and
+// the sink goes on by itself.
+TEST_P(Sinks, AreNeverTruncated) {
+  Sunk run(GetParam());
+  DrivenRequest request = run.request(2, run.style());
+  for (int step = 0; step < 200; ++step)
+    run.driver.step({&request});
+  bool truncated = false;
+  for (size_t layer = 0; layer < run.layers.size(); ++layer)
+    if (run.layers[layer].sinkForm) {
+      // Rounding of the 12 to 50 compactions; truncation is far above it.
+      EXPECT_LE(sinkError(run, request, layer), 1e-4) << "layer " << layer;
+      truncated |= run.driver.stateError(request, layer) > 1e-3;
+    }
+  EXPECT_TRUE(truncated) << "a test of nothing";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Conformance, Sinks,
+    onEveryBackEnd({"gdn_sink", "mamba2_sink", "kda_sink", "mixed_sink"}),
+    caseName);
+
+class FullSinks : public Sinks {};
+
+// Where R components hold all of the content nothing is lost at all.
+TEST_P(FullSinks, AreExactOverCompactions) {
+  Sunk run(GetParam());
+  DrivenRequest request = run.request(3, run.style());
+  for (int step = 0; step < 150; ++step)
+    ASSERT_LE(run.driver.step({&request}).worstError, 2e-5) << "token " << step;
+  for (size_t layer = 0; layer < run.layers.size(); ++layer) {
+    EXPECT_LE(run.driver.stateError(request, layer), 2e-5) << "layer " << layer;
+    for (int32_t status : run.engine.status(int32_t(layer), request.slot))
+      EXPECT_EQ(status, 0);
+  }
+}
+
+// A state that is not finite says so, sink or not, and the next one is clean.
+TEST_P(FullSinks, KeepANaNInItsState) {
+  Sunk run(GetParam());
+  RequestStyle style;
+  style.adjust = [](int64_t position, TokenValues &token) {
+    if (position == 2)
+      token.v[0] = NAN;
+  };
+  Running &plain = run;
+  DrivenRequest request = run.request(4, style);
+  for (int step = 0; step < 30; ++step)
+    plain.driver.step({&request});
+  EXPECT_TRUE(std::isnan(run.engine.densify(0, request.slot)[0]));
+  EXPECT_NE(run.engine.status(0, request.slot)[0] & SS_STATUS_NOT_FINITE, 0);
+  run.engine.resetSlot(request.slot);
+  EXPECT_EQ(run.engine.densify(0, request.slot)[0], 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Conformance, FullSinks, onEveryBackEnd({"full_sink"}),
+                         caseName);
+
+class NoSinks : public ConformanceTest {};
+
+// vbar = 0 is no sink: sink:R is fixed:R, bit by bit.
+TEST_P(NoSinks, AreAFixedRank) {
+  const std::string name = GetParam().graph->name;
+  const std::string twin = name.substr(0, name.find("_sink")) + "_fixed";
+  Case other = GetParam();
+  for (const Case &each : casesOf({twin}))
+    if (each.backEnd == other.backEnd)
+      other = each;
+  Running sink(GetParam(), plainOptions(1), false),
+      fixed(other, plainOptions(1), false);
+  DrivenRequest first = sink.request(5), second = fixed.request(5);
+  for (int step = 0; step < 60; ++step)
+    ASSERT_EQ(rowOf(sink.driver.step({&first}), 0, sink.layers),
+              rowOf(fixed.driver.step({&second}), 0, fixed.layers))
+        << "token " << step;
+}
+
+INSTANTIATE_TEST_SUITE_P(Conformance, NoSinks,
+                         onEveryBackEnd({"gdn_sink", "mamba2_sink", "kda_sink"}),
+                         caseName);
+
+class OpenLoop : public Sinks {
+protected:
+  /// Per head |H - H64|_F.
+  static Doubles errorsOf(Sunk &run, DrivenRequest &request) {
+    const LayerSpec &spec = run.layers[0];
+    const std::vector<float> h = run.engine.densify(0, request.slot);
+    const reference::Vector &exact = request.exact(0).state();
+    Doubles squares(size_t(spec.heads));
+    for (size_t i = 0; i < h.size(); ++i) {
+      const double off = h[i] - exact[i];
+      squares[i / size_t(spec.dv * spec.dk)] += off * off;
+    }
+    for (double &x : squares)
+      x = std::sqrt(x);
+    return squares;
+  }
+};
+
+// |error| <= eps_bar / (1 - g_bar^W): eps_bar the largest error of one
+// compression, g_bar the largest decay of the head, W tokens between two.
+TEST_P(OpenLoop, ErrorsStayWithinTheirBound) {
+  Sunk run(GetParam(), 2);
+  const LayerSpec &spec = run.layers[0];
+  RequestStyle style = run.style();
+  const auto addMeans = style.adjust;
+  style.adjust = [&](int64_t position, TokenValues &token) {
+    addMeans(position, token);
+    std::fill(token.gate.begin(), token.gate.end(), -3.0f);
+  };
+  // The same tokens twice: one request is measured from the beginning, of the
+  // other every compression alone.
+  DrivenRequest whole = run.request(6, style), single = run.request(6, style);
+  const std::vector<float> gate(size_t(spec.gateFloats()), -3.0f);
+  Doubles growth(size_t(spec.heads)), largest(size_t(spec.heads));
+  for (int64_t head = 0; head < spec.heads; ++head) {
+    double decay = -HUGE_VAL;
+    for (double each :
+         reference::logDecay(spec, head, gate.data(),
+                             run.driver.weights(0).aLog.data(),
+                             run.driver.weights(0).dtBias.data()))
+      decay = std::max(decay, each);
+    growth[size_t(head)] = std::exp(decay * spec.buffer);
+  }
+  for (int step = 0; step < 4096; ++step) {
+    const bool compacts = run.compactsNext(single, 0);
+    if (compacts)
+      run.driver.rebase(single, 0);
+    run.driver.step({&whole, &single});
+    if (!compacts)
+      continue;
+    const Doubles one = errorsOf(run, single), all = errorsOf(run, whole);
+    for (size_t head = 0; head < one.size(); ++head) {
+      largest[head] = std::max(largest[head], one[head]);
+      ASSERT_LE(all[head], largest[head] / (1 - growth[head]) * 1.001 + 1e-5)
+          << "head " << head << ", token " << step;
+    }
+  }
+  for (double each : largest)
+    EXPECT_GT(each, 1e-3) << "a test of nothing";
+}
+
+INSTANTIATE_TEST_SUITE_P(Conformance, OpenLoop,
+                         onEveryBackEnd({"gdn_sink", "mamba2_sink", "kda_sink"}),
+                         caseName);
+
+} // namespace

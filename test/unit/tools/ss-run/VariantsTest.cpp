@@ -1,0 +1,64 @@
+//===- VariantsTest.cpp - What --quality asks for -------------------------===//
+
+#include "Options.h"
+
+#include <gtest/gtest.h>
+
+using namespace ss_run;
+
+namespace {
+
+OptionTexts texts(const std::string &quality) {
+  OptionTexts all;
+  all.model = "model";
+  all.text = "text";
+  all.quality = quality;
+  return all;
+}
+
+TEST(Variants, AreThePoliciesWithTheirStorages) {
+  auto variants = checkVariants(
+      texts("relative:0.03,relative:0.1/f16,fixed:16/fp8/stochastic"));
+  ASSERT_TRUE(variants) << variants.error();
+  ASSERT_EQ(variants->size(), 3u);
+  EXPECT_EQ((*variants)[0].storage, Storage::F32);
+  EXPECT_EQ((*variants)[1].policy.value, 0.1);
+  EXPECT_EQ((*variants)[1].storage, Storage::F16);
+  EXPECT_EQ((*variants)[2].storage, Storage::FP8);
+  EXPECT_EQ((*variants)[2].rounding, Rounding::Stochastic);
+  EXPECT_EQ((*variants)[2].buffer, 16);
+  EXPECT_EQ(nameVariant((*variants)[0]), "relative:0.03");
+  EXPECT_EQ(nameVariant((*variants)[2]), "fixed:16/fp8/stochastic");
+}
+
+void expectError(const OptionTexts &given, const std::string &message,
+                 CompilerHalf compiler = CompilerHalf::Present) {
+  auto variants = checkVariants(given, compiler);
+  ASSERT_FALSE(variants);
+  EXPECT_EQ(variants.error(), message);
+}
+
+TEST(Variants, SayWhatIsWrong) {
+  expectError(texts("relative:0.03,,fixed:8"),
+              "--quality: found '', expected POLICY, POLICY/STORAGE or "
+              "POLICY/STORAGE/ROUNDING, separated by commas");
+  expectError(texts("fixed:8/f16/nearest/x"),
+              "--quality: found 'fixed:8/f16/nearest/x', expected POLICY, "
+              "POLICY/STORAGE or POLICY/STORAGE/ROUNDING, separated by commas");
+  expectError(texts("fixed:0"), "--quality 'fixed:0': --policy: found "
+                                "'fixed:0', expected fixed:R with an integer R "
+                                "from 1 to 32");
+  expectError(texts("fixed:8/f64"),
+              "--quality 'fixed:8/f64': --storage: found 'f64', expected f32, "
+              "f16, bf16 or fp8");
+  OptionTexts both = texts("fixed:8");
+  both.policy = "fixed:16";
+  expectError(both, "--quality: found it with --policy, expected one of the "
+                    "two: it runs policies and storages of its own");
+  expectError(texts("fixed:8"),
+              "--quality: found it without a compiler, expected an ss-run that "
+              "can compile the kernels of every policy",
+              CompilerHalf::Absent);
+}
+
+} // namespace

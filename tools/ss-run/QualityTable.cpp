@@ -1,0 +1,171 @@
+//===- QualityTable.cpp - Several ways to keep states, side by side -------===//
+
+#include "QualityTable.h"
+
+#include "Quality.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <deque>
+#include <nlohmann/json.hpp>
+
+using namespace ss_run;
+using namespace tiny_hybrid;
+
+namespace {
+
+constexpr int kQuarters = 4;
+
+/// What is known of one variant so far.
+struct Progress {
+  Progress(const Model &model, const Variant &variant,
+           const MeasureOptions &options)
+      : variant(variant),
+        decoder(model, *variant.states, options.batch, options.threads) {
+    result.name = variant.name;
+  }
+
+  Status sample() {
+    Result<ss_statistics> now = variant.probe->statistics();
+    if (!now)
+      return now.takeError();
+    denseBytes = now->dense_bytes;
+    liveSum += static_cast<double>(now->live_bytes);
+    result.livePeak = std::max(result.livePeak, now->live_bytes);
+    result.allocatedPeak = std::max(result.allocatedPeak, now->allocated_peak);
+    return std::nullopt;
+  }
+
+  Status finish(int tokens) {
+    Result<int> sound = variant.probe->check();
+    if (!sound)
+      return Error{variant.name + ": " + sound.takeError().message};
+    result.bitsPerByte = all.bitsPerByteCompressed();
+    result.divergence = all.divergence();
+    for (int i = 0; i < kQuarters; ++i)
+      result.quarters[size_t(i)] = quarters[i].divergence();
+    result.liveMean = liveSum / tokens;
+    return std::nullopt;
+  }
+
+  const Variant &variant;
+  Decoder decoder;
+  Quality all, quarters[kQuarters];
+  VariantQuality result;
+  int64_t denseBytes = 0;
+  double liveSum = 0;
+};
+
+std::span<const float> rowOf(const Matrix &logits, int row) {
+  return {logits.data() + row * logits.cols(),
+          static_cast<size_t>(logits.cols())};
+}
+
+/// Compares the logits of one step, whose next tokens are known now.
+Status compare(Decoder &dense, Progress &progress, int step,
+               const std::vector<uint8_t> &next, const MeasureOptions &options) {
+  Quality &quarter =
+      progress.quarters[int64_t(step) * kQuarters / options.tokens];
+  for (int request = 0; request < options.batch; ++request) {
+    const auto exact = rowOf(dense.logits(), request);
+    const auto other = rowOf(progress.decoder.logits(), request);
+    if (!progress.all.add(exact, other, next[size_t(request)]) ||
+        !quarter.add(exact, other, next[size_t(request)]))
+      return Error{progress.variant.name + ", token " + std::to_string(step) +
+                   ", request " + std::to_string(request) +
+                   ": found logits that are not finite, expected finite ones "
+                   "from this model"};
+  }
+  return std::nullopt;
+}
+
+std::string format(const char *pattern, double value) {
+  char text[48];
+  std::snprintf(text, sizeof text, pattern, value);
+  return text;
+}
+
+} // namespace
+
+Result<QualityTable>
+ss_run::measureQuality(const Model &model, const TokenSource &text,
+                       StateBackend &dense, const std::vector<Variant> &variants,
+                       const MeasureOptions &options) {
+  Decoder exact(model, dense, options.batch, options.threads);
+  std::deque<Progress> all;
+  for (const Variant &variant : variants)
+    all.emplace_back(model, variant, options);
+  std::vector<uint8_t> tokens = text.at(0);
+  for (int step = 0; step < options.tokens; ++step) {
+    if (Status status = exact.step(tokens))
+      return std::move(*status);
+    const std::vector<uint8_t> next = text.at(step + 1);
+    for (Progress &progress : all) {
+      if (Status status = progress.decoder.step(tokens))
+        return std::move(*status);
+      if (Status status = progress.sample())
+        return std::move(*status);
+      if (Status status = compare(exact, progress, step, next, options))
+        return std::move(*status);
+    }
+    tokens = next;
+    if (options.progress)
+      options.progress(step + 1);
+  }
+  QualityTable table;
+  table.tokens = options.tokens;
+  table.batch = options.batch;
+  for (Progress &progress : all) {
+    if (Status status = progress.finish(options.tokens))
+      return std::move(*status);
+    table.bitsPerByteDense = progress.all.bitsPerByteDense();
+    table.denseBytes = progress.denseBytes;
+    table.variants.push_back(std::move(progress.result));
+  }
+  return table;
+}
+
+std::string ss_run::formatQuality(const QualityTable &table) {
+  std::string text =
+      "| policy and storage | bits per byte (dense " +
+      format("%.4f", table.bitsPerByteDense) +
+      ") | KL to dense, nats | by quarters | live bytes, mean | live bytes, "
+      "peak | allocated, peak |\n| --- | --- | --- | --- | --- | --- | --- |\n";
+  auto bytes = [&](double value) {
+    return format("%.0f", value) + " (" +
+           format("%.1f", 100 * value / double(table.denseBytes)) + " %)";
+  };
+  for (const VariantQuality &variant : table.variants) {
+    std::string quarters;
+    for (double quarter : variant.quarters)
+      quarters += (quarters.empty() ? "" : ", ") + format("%.5f", quarter);
+    text += "| " + variant.name + " | " + format("%.4f", variant.bitsPerByte) +
+            " | " + format("%.5f", variant.divergence) + " | " + quarters +
+            " | " + bytes(variant.liveMean) + " | " +
+            bytes(double(variant.livePeak)) + " | " +
+            format("%.0f", double(variant.allocatedPeak)) + " |\n";
+  }
+  return text;
+}
+
+std::string ss_run::formatQualityJson(const QualityTable &table,
+                                      const std::string &version) {
+  nlohmann::ordered_json root;
+  root["format"] = "ss-run-quality";
+  root["version"] = 1;
+  root["ss_version"] = version;
+  root["tokens"] = table.tokens;
+  root["batch"] = table.batch;
+  root["bits_per_byte_dense"] = table.bitsPerByteDense;
+  root["dense_bytes"] = table.denseBytes;
+  root["variants"] = nlohmann::ordered_json::array();
+  for (const VariantQuality &variant : table.variants)
+    root["variants"].push_back({{"name", variant.name},
+                                {"bits_per_byte", variant.bitsPerByte},
+                                {"kl_nats", variant.divergence},
+                                {"kl_nats_by_quarter", variant.quarters},
+                                {"live_mean", variant.liveMean},
+                                {"live_peak", variant.livePeak},
+                                {"allocated_peak", variant.allocatedPeak}});
+  return root.dump(2) + "\n";
+}
