@@ -76,7 +76,7 @@ static cl::opt<ss::Form> form(
                clEnumValN(ss::Form::dense, "dense", "as matrices"),
                clEnumValN(ss::Form::deferred, "deferred",
                           "as matrices that are written once in --buffer "
-                          "tokens")),
+                          "tokens"),
                clEnumValN(ss::Form::sink, "sink",
                           "low-rank, with a sink; needs --policy fixed:RANK")),
     cl::init(ss::Form::factored), cl::cat(category));

@@ -67,6 +67,8 @@ void CudaLayout::placeLayer(const LayerManifest &layer, LayerPlaces &places) {
   places.work = take(sizes.states, sizeof(int32_t));
   places.workCount = take(1, sizeof(int32_t));
   places.order = take(sizes.states, sizeof(int32_t));
+  places.sink = take(layer.sinkForm ? int64_t(layer.heads) * layer.dv : 0,
+                     sizeof(float));
 }
 
 void CudaLayout::placeBuffers(const LayerLayout &sizes, int64_t slots,
@@ -75,8 +77,6 @@ void CudaLayout::placeBuffers(const LayerLayout &sizes, int64_t slots,
   places.bufferK = take(sizes.bufferKFloats, sizeof(float));
   places.bufferU = take(sizes.bufferUFloats, sizeof(float));
   places.bufferG = take(sizes.bufferGFloats, sizeof(float));
-  places.sink = take(layer.sinkForm ? int64_t(layer.heads) * layer.dv : 0,
-                     sizeof(float));
 }
 
 CudaLayout::CudaLayout(const Manifest &manifest,

@@ -33,7 +33,8 @@ SS_API void ss_compiled_model_destroy(ss_compiled_model *model);
 
 /* Compiles the text of a graph into a package folder that ss_package_open
  * takes: CPU code for every instruction-set level, CUDA C++ sources. The folder
- * appears complete or not at all. */
+ * appears complete or not at all. It is new, empty or a package, which is then
+ * replaced; anything else is SS_INVALID_ARGUMENT and stays as it is. */
 SS_API ss_result ss_write_package(const char *text, size_t size,
                                   const char *name, const char *folder);
 

@@ -263,6 +263,8 @@ TEST_F(CompilerTest, FolderHoldsTheSameModelAndTheSameBytesEachTime) {
   ASSERT_EQ(write(kGraph, "a.sspkg"), SS_OK) << ss_compiler_last_error();
   // Another spelling of the same graph, over a package that is there already.
   std::filesystem::create_directories(folder / "b.sspkg");
+  std::ofstream(folder / "b.sspkg" / "manifest.json")
+      << "{\"format\": \"sinkstate-package\"}";
   std::ofstream(folder / "b.sspkg" / "old") << "old";
   ASSERT_EQ(write(std::string("// a comment\n") + kGraph, "b.sspkg"), SS_OK)
       << ss_compiler_last_error();
@@ -322,8 +324,24 @@ TEST_F(CompilerTest, FolderThatCannotBeMadeIsAnError) {
   std::ofstream(folder / "file") << "in the way";
   EXPECT_NE(write(kGraph, "file/a.sspkg"), SS_OK);
   std::string error = ss_compiler_last_error();
-  EXPECT_NE(error.find("cannot create the folder"), std::string::npos) << error;
+  EXPECT_NE(error.find("Not a directory"), std::string::npos) << error;
   EXPECT_EQ(readFolder(folder).size(), 1u);
+}
+
+TEST_F(CompilerTest, NothingButAPackageIsReplaced) {
+  std::filesystem::create_directories(folder / "work");
+  std::ofstream(folder / "work" / "thesis") << "mine";
+  std::ofstream(folder / "work" / "manifest.json") << "{}";
+  const auto before = readFolder(folder);
+  for (const char *name : {"work", "work/thesis"}) {
+    EXPECT_NE(write(kGraph, name), SS_OK);
+    EXPECT_NE(std::string(ss_compiler_last_error())
+                  .find("expected a new folder, an empty one or a package to "
+                        "replace"),
+              std::string::npos)
+        << ss_compiler_last_error();
+  }
+  EXPECT_EQ(readFolder(folder), before);
 }
 
 } // namespace
