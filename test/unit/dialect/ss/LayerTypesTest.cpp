@@ -34,6 +34,6 @@ TEST(LayerTypes, RowsSayWhatTheMathematicsSays) {
 
 TEST(LayerTypes, KeywordsAreListedForMessages) {
   EXPECT_EQ(listKeywords<LayerType>(), "mamba2, gdn or kda");
-  EXPECT_EQ(listKeywords<Form>(), "factored or dense");
+  EXPECT_EQ(listKeywords<Form>(), "factored, dense or deferred");
   EXPECT_EQ(listKeywords<PolicyKind>(), "relative, fixed, energy or budget");
 }
