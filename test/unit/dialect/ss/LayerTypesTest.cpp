@@ -34,6 +34,6 @@ TEST(LayerTypes, RowsSayWhatTheMathematicsSays) {
 
 TEST(LayerTypes, KeywordsAreListedForMessages) {
   EXPECT_EQ(listKeywords<LayerType>(), "mamba2, gdn or kda");
-  EXPECT_EQ(listKeywords<Form>(), "factored, dense or sink");
+  EXPECT_EQ(listKeywords<Form>(), "factored, dense, deferred or sink");
   EXPECT_EQ(listKeywords<PolicyKind>(), "relative, fixed, energy or budget");
 }
