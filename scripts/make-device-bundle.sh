@@ -74,6 +74,9 @@ for preset in Nemotron-3-Nano-4B:0.003 Qwen3.5-9B:0.01 Kimi-Linear-48B-A3B:0.01;
   name=${preset%:*}
   compile "$bundle/bench/$name" --no-cpu -- --preset="$name" --policy="relative:${preset#*:}"
   compile "$bundle/bench/$name-dense" --no-cpu -- --preset="$name" --form=dense
+  for storage in f16 fp8; do
+    compile "$bundle/bench/$name-$storage" --no-cpu -- --preset="$name" --policy="relative:${preset#*:}" --storage="$storage"
+  done
 done
 if [ $conformance = 1 ]; then
   "$build/test/bin/conformance_packages" "$bundle/conformance" --cpu x86-64-v3
