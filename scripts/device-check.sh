@@ -5,8 +5,9 @@
 #
 #   BUNDLE/device-check.sh [REPORT]
 #
-# SS_CHECK_ONLY="machine model start tests device bench sanitizer": which parts,
-# all by default (tests: the conformance suite; device: the device tests, with
+# SS_CHECK_ONLY="machine model start tests device bench storages sanitizer": which
+# parts, all but storages by default (storages: decode times of rows in f32, f16
+# and fp8; tests: the conformance suite; device: the device tests, with
 # cuSOLVER as an oracle, large grids and memories). It builds nothing. The exit
 # code is 0 only if nothing failed.
 set -uo pipefail
@@ -230,6 +231,22 @@ bench() {
   done
 }
 
+# The same ranks in every storage.
+storages() {
+  heading "Decode by storage"
+  local preset name storage out=${SS_CHECK_OUT:-$work}
+  mkdir -p "$out"
+  for preset in Nemotron-3-Nano-4B:nemo4b Qwen3.5-9B:qwen9b Kimi-Linear-48B-A3B:qwen9b; do
+    for storage in "" -f16 -fp8; do
+      name=${preset%:*}$storage
+      step "ss-bench $name" 300 "$bundle/bin/ss-bench" --package "$bundle/bench/$name" \
+        --profile "${preset#*:}" --batch "${SS_CHECK_BATCH:-32,128}" --data synthetic --stagger on \
+        --steps "${SS_CHECK_STEPS:-400}" --json "$out/$name-decode.json"
+      sed "s|$bundle/bench/||" "$log"; echo
+    done
+  done
+}
+
 main() {
   printf '# SinkState on a GPU\n\nrevision %s, %s\n' "$(cat "$bundle/revision")" "$(date -u +%FT%TZ)"
   ! has_part machine || machine
@@ -238,6 +255,7 @@ main() {
   ! has_part tests || test_suites
   ! has_part device || device_tests
   ! has_part bench || bench
+  ! has_part storages || storages
   ! has_part sanitizer || sanitizer
   heading Summary
   printf '| step | result | time |\n|---|---|---|\n'

@@ -71,11 +71,12 @@ compile "$bundle/packages/tiny-hybrid-fixed-32" --cpu=x86-64-v3 -- "$tiny" --pol
 compile "$bundle/packages/tiny-hybrid-dense" --cpu=x86-64-v3 -- "$tiny" --form=dense
 # The policies that the rank profiles were taken with.
 for preset in Nemotron-3-Nano-4B:0.003 Qwen3.5-9B:0.01 Kimi-Linear-48B-A3B:0.01; do
-  for storage in f32 f16; do
-    name=${preset%:*}
+  name=${preset%:*}
+  for storage in f32 f16 fp8; do
     folder=$bundle/bench/$name
     [ $storage = f32 ] || folder+=-$storage
     compile "$folder" --no-cpu -- --preset="$name" --storage=$storage --policy="relative:${preset#*:}"
+    [ $storage != fp8 ] || continue # matrices are not stored in 8 bits
     compile "$folder-dense" --no-cpu -- --preset="$name" --storage=$storage --form=dense
     compile "$folder-deferred" --no-cpu -- --preset="$name" --storage=$storage --form=deferred
   done
