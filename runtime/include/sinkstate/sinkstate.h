@@ -340,6 +340,16 @@ SS_API ss_result ss_end_step_rows(ss_engine *engine, const ss_rows *rows);
  * wrong in it. For tests and measurements; not while a stream is captured. */
 SS_API ss_result ss_engine_synchronize(ss_engine *engine, void *stream);
 
+/* Looks after the memory of states between two steps, without waiting: maps
+ * more where the device has reported that rows get short, gives back what no
+ * state uses, and releases the rows of freed slots. ss_begin_step and
+ * ss_slot_alloc do the same where they are not captured, so that only an engine
+ * that replays graphs has to call it: before each replay, or every few.
+ * SS_OUT_OF_MEMORY where the next step may find no rows and the options say
+ * SS_EXHAUSTION_REFUSE; steps that are run nevertheless compact within the rows
+ * that states have. On the CPU it does nothing. */
+SS_API ss_result ss_engine_tend(ss_engine *engine, void *stream);
+
 /* ---- memory ------------------------------------------------------------ */
 
 /* Memory of the engine's device, for callers that have no other way to it. On

@@ -4,7 +4,8 @@
 // lists) is device memory, so that the calls of a step only launch kernels and
 // can be captured in a graph. The host knows which slots have owners and which
 // layers of a step were decoded. Split by concern: CudaEngine.cpp (creation,
-// slots, steps), CudaInspection.cpp (looking at states).
+// slots, steps), CudaRows.cpp (the memory of rows), CudaInspection.cpp (looking
+// at states).
 //
 //===----------------------------------------------------------------------===//
 #ifndef SINKSTATE_CUDA_CUDAENGINE_H
@@ -14,6 +15,7 @@
 #include "cuda/DeviceSchedule.h"
 #include "cuda/Memory.h"
 #include "cuda/PackageKernels.h"
+#include "cuda/RowPools.h"
 #include "engine/StateEngine.h"
 
 #include <vector>
@@ -42,6 +44,7 @@ public:
   void decodeLayer(int32_t layer, const ss_decode_args &args) override;
   void endStep(std::span<const int32_t> slots, Stream stream) override;
   void synchronize(Stream stream) override;
+  void tend(Stream stream) override;
 
   int32_t layerCount() const override { return int32_t(layout.layers.size()); }
   void layerInfo(int32_t layer, ss_layer_info &info) const override;
@@ -72,6 +75,17 @@ private:
                  const ss_decode_args &args) const;
   void prepareMemory();
   void bindState(const LayerPlaces &places);
+  void fixRows(const LayerPlaces &places);
+
+  // CudaRows.cpp
+  void makePools(const KernelCompiler &compiler,
+                 const ss_engine_options &options);
+  bool isCaptured(CUstream stream) const;
+  int64_t slotsInUse() const;
+  void tendPools(CUstream stream, int32_t joining, bool stepFollows);
+  void launchFold(int32_t layer, int32_t batch, CUstream stream);
+  void reportRows();
+  void rowStatistics(ss_statistics &out) const;
   ss::Schedule schedule() const;
   /// The device address `offset` bytes into the engine's memory.
   template <typename T> T *at(int64_t offset) const {
@@ -92,6 +106,11 @@ private:
   std::unique_ptr<OwnStream> own;
   std::unique_ptr<PackageKernels> kernels;
   std::unique_ptr<DeviceSchedule> bookkeeping;
+  std::unique_ptr<RowPools> pools; ///< none: every state has its rows
+  int32_t exhaustion = SS_EXHAUSTION_REFUSE;
+  int64_t refusedCalls = 0;
+  /// Freed slots whose rows the device still holds.
+  std::vector<int32_t> abandoned;
 
   std::vector<bool> inUse;
   std::vector<int32_t> freeSlots; ///< the next one last

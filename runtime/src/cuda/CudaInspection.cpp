@@ -106,9 +106,15 @@ void CudaEngine::statistics(ss_statistics &out) const {
   own->copyOut(&out.compactions,
                memory.address() + CUdeviceptr(layout.compactions),
                sizeof out.compactions);
+  if (pools)
+    rowStatistics(out);
+  out.used_bytes += layout.bytes;
   for (size_t i = 0; i < layout.layers.size(); ++i) {
     const LayerPlaces &places = layout.layers[i];
     const int32_t heads = manifest.layers[i].heads;
+    if (!pools) // rows are a part of what is allocated once
+      out.used_bytes -= places.sizes.states * places.capacity *
+                        (places.sizes.rowBytes() + 4);
     std::vector<int32_t> ranks(size_t(places.sizes.states), -1);
     if (!manifest.layers[i].denseForm)
       own->copyOut(ranks.data(), memory.address() + CUdeviceptr(places.rank),
@@ -118,6 +124,8 @@ void CudaEngine::statistics(ss_statistics &out) const {
         continue;
       out.dense_bytes += places.sizes.denseFloats * 4;
       out.live_bytes += places.sizes.liveBytes(ranks[size_t(state)]);
+      if (!manifest.layers[i].denseForm)
+        out.used_bytes += places.sizes.storedBytes(ranks[size_t(state)]);
     }
   }
 }

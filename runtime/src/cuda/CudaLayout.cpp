@@ -54,9 +54,10 @@ void CudaLayout::placeLayer(const LayerManifest &layer, LayerPlaces &places) {
   places.maxRank =
       std::min(sizes.maxRank,
                int32_t(places.capacity) - layer.buffer - layer.draft);
-  places.rows =
-      take(sizes.states, places.capacity * sizes.rowBytes());
-  places.weights = take(sizes.states, places.capacity * 4);
+  if (!pooled) {
+    places.rows = take(sizes.states, places.capacity * sizes.rowBytes());
+    places.weights = take(sizes.states, places.capacity * 4);
+  }
   places.rowBase = take(sizes.states, sizeof(int64_t));
   places.rowCapacity = take(sizes.states, sizeof(int32_t));
   places.rank = take(sizes.states, sizeof(int32_t));
@@ -67,13 +68,24 @@ void CudaLayout::placeLayer(const LayerManifest &layer, LayerPlaces &places) {
   places.bufferG = take(sizes.bufferGFloats, sizeof(float));
   places.work = take(sizes.states, sizeof(int32_t));
   places.workCount = take(1, sizeof(int32_t));
+  places.due = places.work;
+  places.dueCount = places.workCount;
+  if (!pooled)
+    return;
+  places.due = take(sizes.states, sizeof(int32_t));
+  places.dueCount = take(1, sizeof(int32_t));
+  places.denseWork = take(sizes.states, sizeof(int32_t));
+  places.denseCount = take(1, sizeof(int32_t));
+  places.densePlace = take(sizes.states, sizeof(int64_t));
+  places.noted = take(sizes.states, sizeof(int32_t));
 }
 
 CudaLayout::CudaLayout(const Manifest &manifest,
-                       const ss_engine_options &options) {
+                       const ss_engine_options &options)
+    : slots(options.slots), pooled(options.row_capacity == 0) {
   int64_t factored = 0, mostHeads = 0, mostFloats = 0;
   for (const LayerManifest &layer : manifest.layers) {
-    LayerPlaces places{LayerLayout(layer, options.slots, false)};
+    LayerPlaces places{LayerLayout(layer, options.slots, options.dense_fallback == 1)};
     places.capacity = rowCapacity(layer, options);
     placeLayer(layer, places);
     mostFloats = std::max(mostFloats, layer.heads * places.sizes.denseFloats);

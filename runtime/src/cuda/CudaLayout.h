@@ -1,8 +1,9 @@
 //===- CudaLayout.h - Where everything of an engine lies --------*- C++ -*-===//
 //
-// A CUDA engine takes all its memory in one allocation when it is created, so
-// that addresses stay what captured graphs have in them and the plan is exact.
-// Every state has the same number of rows.
+// A CUDA engine takes its tables and buffers in one allocation when it is
+// created, so that addresses stay what captured graphs have in them. Rows are in
+// pools of their own (RowPools.h), or, where the options give every state the
+// same number of rows, in the same allocation.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SINKSTATE_CUDA_CUDALAYOUT_H
@@ -20,12 +21,17 @@ namespace sinkstate::runtime::cuda {
 /// Offsets in bytes of one layer's arrays.
 struct LayerPlaces {
   LayerLayout sizes;
-  int64_t capacity = 0; ///< rows of every state
+  int64_t capacity = 0; ///< rows of every state; in a pool: at most
   int32_t maxRank = 0;  ///< components that a compaction may leave
   // Factored layers.
   int64_t rows = 0, weights = 0, rowBase = 0, rowCapacity = 0;
   int64_t rank = 0, status = 0, count = 0;
   int64_t bufferK = 0, bufferU = 0, bufferG = 0, work = 0, workCount = 0;
+  /// States that are due. Without pools they are what is compacted, `work`.
+  int64_t due = 0, dueCount = 0;
+  /// With pools: states to write as matrices, and where.
+  int64_t denseWork = 0, denseCount = 0, densePlace = 0,
+          noted = 0;
   // Layers of dense form.
   int64_t dense = 0;
 };
@@ -33,6 +39,9 @@ struct LayerPlaces {
 struct CudaLayout {
   CudaLayout(const Manifest &manifest, const ss_engine_options &options);
 
+  int32_t slots;
+  /// Rows are in pools. Their places in `layers` are set when those exist.
+  bool pooled;
   std::vector<LayerPlaces> layers;
   int64_t position, scheduleLayers;
   int64_t compactions, faults;

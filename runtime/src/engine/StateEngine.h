@@ -36,6 +36,8 @@ public:
   virtual void decodeLayer(int32_t layer, const ss_decode_args &args) = 0;
   virtual void endStep(std::span<const int32_t> slots, Stream stream) = 0;
   virtual void synchronize(Stream stream) = 0;
+  /// Looks after the memory between two steps; waits for nothing.
+  virtual void tend(Stream) {}
 
   // Inspection. Results are host memory.
   virtual int32_t layerCount() const = 0;
