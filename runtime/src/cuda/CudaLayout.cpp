@@ -78,6 +78,8 @@ void CudaLayout::placeLayer(const LayerManifest &layer, LayerPlaces &places) {
   places.denseCount = take(1, sizeof(int32_t));
   places.densePlace = take(sizes.states, sizeof(int64_t));
   places.noted = take(sizes.states, sizeof(int32_t));
+  places.last = take(sizes.states, sizeof(int32_t));
+  places.lastCount = take(1, sizeof(int32_t));
 }
 
 CudaLayout::CudaLayout(const Manifest &manifest,

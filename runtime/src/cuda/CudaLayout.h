@@ -31,7 +31,7 @@ struct LayerPlaces {
   int64_t due = 0, dueCount = 0;
   /// With pools: states to write as matrices, and where.
   int64_t denseWork = 0, denseCount = 0, densePlace = 0,
-          noted = 0;
+          noted = 0, last = 0, lastCount = 0;
   // Layers of dense form.
   int64_t dense = 0;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 
 namespace sinkstate::runtime::cuda {
 namespace {
@@ -13,34 +14,36 @@ int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 /// Steps without a report that are allowed for: a host that queues more than
 /// these ahead of the GPU is far from the end of any growth.
 constexpr int64_t kMostUnseen = 16;
-/// The share of a step's rows that is forgotten with every step.
-constexpr int64_t kForgetting = 16;
+/// What is forgotten of the largest step with every step.
+constexpr double kForgetting = 1.0 / 16;
 /// Calls during which memory has to be too much before it is given back.
 constexpr int64_t kCalmCalls = 32;
 
 } // namespace
 
-int64_t PoolDemand::stepChunks(int64_t slotsInUse) const {
-  // The rows of a first compaction, or twice what was needed lately: ranks that
-  // grow take more with every buffer. And a chunk for every class that may be
-  // without one.
-  const int64_t rows = std::max(slotsInUse * sizes->dueRows, 2 * recentRows);
-  return divideUp(rows, sizes->chunkRows) +
+int64_t PoolDemand::worstChunks(int64_t slotsInUse) const {
+  // And a chunk for every class that may be without one.
+  return divideUp(slotsInUse * sizes->dueRows, sizes->chunkRows) +
          std::min<int64_t>(slotsInUse * sizes->dueStates,
                            int64_t(sizes->capacity.size()));
+}
+
+int64_t PoolDemand::recentChunks() const {
+  // Twice: ranks that grow take more with every buffer.
+  return int64_t(std::ceil(2 * recent));
 }
 
 int64_t PoolDemand::chunks(const ss::PoolReport &report, int64_t slotsInUse,
                            int64_t unseen) {
   const int64_t steps = std::max<int64_t>(0, report.step - lastStep);
   lastStep = report.step;
-  for (int64_t i = 0; i < std::min(steps, kForgetting); ++i)
-    recentRows -= divideUp(recentRows, kForgetting);
-  recentRows = std::max(recentRows, report.granted_rows);
+  recent *= std::pow(1 - kForgetting, double(steps));
+  recent = std::max(recent, double(report.fresh + report.missing));
   if (slotsInUse == 0)
     return report.used_chunks;
   return report.used_chunks + report.missing +
-         (2 + std::min(unseen, kMostUnseen)) * stepChunks(slotsInUse);
+         std::max(2 * worstChunks(slotsInUse),
+                  (2 + std::min(unseen, kMostUnseen)) * recentChunks());
 }
 
 void PoolMemory::Budget::add(int64_t bytes) {
@@ -75,13 +78,13 @@ ss::PoolReport PoolMemory::report() const {
     copy.step = from->step;
     std::atomic_thread_fence(std::memory_order_acquire);
     copy.used_rows = from->used_rows;
-    copy.granted_rows = from->granted_rows;
     copy.denied = from->denied;
     copy.live_sum = from->live_sum;
     copy.chunk_sum = from->chunk_sum;
     copy.limit = from->limit;
     copy.used_chunks = from->used_chunks;
     copy.top = from->top;
+    copy.fresh = from->fresh;
     copy.missing = from->missing;
     std::atomic_thread_fence(std::memory_order_acquire);
   } while (copy.step != from->step);
@@ -91,7 +94,16 @@ ss::PoolReport PoolMemory::report() const {
 void PoolMemory::allow(int64_t chunks) {
   chunks = std::min<int64_t>(chunks, sizes->chunkCount);
   std::atomic_thread_fence(std::memory_order_release);
-  *words.onHost<int64_t>(0) = ++generation << 32 | chunks;
+  *words.onHost<int64_t>(0) = ++generation << 32 | chunks |
+                              (squeezedCalls > 0 ? ss::kSqueezed : 0);
+}
+
+/// For a while once it is wanted: it takes two moves a compaction.
+void PoolMemory::squeeze(bool wanted) {
+  const bool before = squeezedCalls > 0;
+  squeezedCalls = wanted ? kCalmCalls : std::max<int64_t>(0, squeezedCalls - 1);
+  if (before != (squeezedCalls > 0))
+    allow(allowed());
 }
 
 bool PoolMemory::mapChunks(int64_t chunks) {
@@ -142,7 +154,7 @@ void PoolMemory::giveBack(int64_t wanted, const ss::PoolReport &seen,
   mostWanted = std::max(mostWanted, wanted);
   if (++calls < kCalmCalls && !atOnce)
     return;
-  const int64_t kept = atOnce ? wanted : mostWanted + mostWanted / 8;
+  const int64_t kept = atOnce ? wanted : mostWanted;
   calls = mostWanted = 0;
   if (kept < allowed() &&
       rowRange.mappedAfterShrinkTo(bytesOf(kept)) < rowRange.mappedBytes())
@@ -162,6 +174,7 @@ PoolMemory::Room PoolMemory::tend(int64_t slotsInUse, bool keep) {
         break;
       }
   }
+  squeeze(!keep && (wanted > allowed() || budget->isShort()));
   if (!keep)
     giveBack(wanted, seen, slotsInUse == 0);
   if (slotsInUse > 0 && mappedChunks() == 0)

@@ -14,10 +14,13 @@
 #include "cuda/RowPoolLayout.h"
 #include "cuda/device/pool.cuh"
 
+#include <algorithm>
+
 namespace sinkstate::runtime::cuda {
 
-/// How many chunks a pool should have: those in use, and what the steps that
-/// nobody has seen yet and the next two may take.
+/// How many chunks a pool should have: those in use, and room for the steps that
+/// nobody has seen yet and for two more. Either as they were lately, or, where
+/// that is more, as if every state that is due in the two kept all its pairs.
 class PoolDemand {
 public:
   explicit PoolDemand(const RowPoolSizes &sizes) : sizes(&sizes) {}
@@ -26,11 +29,16 @@ public:
   int64_t chunks(const ss::PoolReport &report, int64_t slotsInUse,
                  int64_t unseen);
   /// Chunks that one step may take.
-  int64_t stepChunks(int64_t slotsInUse) const;
+  int64_t stepChunks(int64_t slotsInUse) const {
+    return std::max(worstChunks(slotsInUse), recentChunks());
+  }
 
 private:
+  int64_t worstChunks(int64_t slotsInUse) const;
+  int64_t recentChunks() const;
+
   const RowPoolSizes *sizes;
-  int64_t recentRows = 0; ///< handed out in a step, slowly forgotten
+  double recent = 0; ///< chunks of the largest step, slowly forgotten
   int64_t lastStep = 0;
 };
 
@@ -43,6 +51,7 @@ public:
     int64_t held = 0, peak = 0;
     void add(int64_t bytes);
     bool admits(int64_t more) const { return limit == 0 || held + more <= limit; }
+    bool isShort() const { return limit > 0 && held > limit - limit / 8; }
   };
 
   PoolMemory(std::shared_ptr<const Context> context, const RowPoolSizes &sizes,
@@ -64,7 +73,7 @@ public:
     None   ///< there is no memory for any
   };
   /// Maps what is missing and gives back what is too much. `keep`: give nothing
-  /// back.
+  /// back, and let no state move but before its compaction.
   Room tend(int64_t slotsInUse, bool keep);
   /// A lower limit was set that no report has confirmed.
   bool waitsForReport() const { return allowed() < mappedChunks(); }
@@ -83,6 +92,7 @@ private:
   void unmapBehind(int64_t chunks);
   void giveBack(int64_t wanted, const ss::PoolReport &seen, bool atOnce);
   void allow(int64_t chunks);
+  void squeeze(bool wanted);
   int64_t mappedChunks() const;
   size_t bytesOf(int64_t chunks) const;
   int64_t allowed() const { return ss::chunks_of(*words.onHost<int64_t>(0)); }
@@ -95,6 +105,7 @@ private:
   int64_t queued = 0;
   int64_t generation = 0;
   int64_t calls = 0, mostWanted = 0; ///< since memory was last given back
+  int64_t squeezedCalls = 0;         ///< for which states are still squeezed
 };
 
 } // namespace sinkstate::runtime::cuda

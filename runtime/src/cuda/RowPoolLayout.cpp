@@ -89,7 +89,7 @@ int64_t RowPoolSizes::tableBytes() const {
   const int64_t chunks = chunkCount;
   return int64_t(sizeof(ss::RowPool)) +
          int64_t(classOf.size() * sizeof(int32_t)) +
-         chunks * int64_t(sizeof(int32_t) * (1 + ss::kMaskWords)) +
+         chunks * int64_t(sizeof(int32_t) * (2 + ss::kMaskWords)) +
          mostRequests() * int64_t(sizeof(ss::RowRequest) + sizeof(int32_t));
 }
 

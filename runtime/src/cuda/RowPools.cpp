@@ -139,6 +139,8 @@ ss::RowLayer RowPools::layerTable(const LayerManifest &layer,
   table.dense_work = address(places.denseWork, words);
   table.dense_count = address(places.denseCount, words);
   table.dense_place = address(places.densePlace, longs);
+  table.last = address(places.last, words);
+  table.last_count = address(places.lastCount, words);
   table.noted = address(places.noted, words);
   table.heads = layer.heads;
   table.pool = pool;
@@ -184,6 +186,7 @@ void RowPools::fillTables(const Manifest &manifest, const CudaLayout &layout,
     pool.chunk_class = image.take<int32_t>(size.chunkCount, 0xff);
     pool.free_blocks =
         image.take<uint32_t>(int64_t(size.chunkCount) * ss::kMaskWords);
+    pool.leaving = image.take<int32_t>(size.chunkCount);
     pool.requests = image.take<ss::RowRequest>(size.mostRequests());
     pool.granted = image.take<int32_t>(size.mostRequests());
     pool.report = memory[i].reportOnDevice();

@@ -26,9 +26,12 @@ void provide(ss::RowPool &pool, int32_t threads, bool backwards) {
     ss::clear_grants(pool, thread, threads);
   });
   each(ss::serve_partial);
+  each(ss::serve_leaving);
   ss::want_chunks(pool, p);
   each(ss::serve_fresh);
-  each(ss::count_grants);
+  each([](ss::RowPool &pool, ss::Provision &, int32_t thread, int32_t threads) {
+    ss::count_denied(pool, thread, threads);
+  });
   ss::end_provision(pool, p);
 }
 
@@ -40,8 +43,14 @@ void hostPlanRows(void *, void *const *parameters, unsigned blocks) {
     const int32_t index = first + int32_t(block);
     const ss::RowLayer &layer = tables.layers[index];
     *layer.work_count = *layer.dense_count = 0;
-    for (int32_t i = 0; i < *layer.due_count; ++i)
+    if (tables.pools[layer.pool].squeezed)
+      for (int32_t i = 0; i < *layer.last_count; ++i)
+        ss::squeeze_state(tables, index, layer.last[i]);
+    for (int32_t i = 0; i < *layer.due_count; ++i) {
+      layer.last[i] = layer.due[i];
       ss::plan_state(tables, index, layer.due[i], ahead);
+    }
+    *layer.last_count = *layer.due_count;
   }
 }
 

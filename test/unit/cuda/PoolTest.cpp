@@ -26,6 +26,7 @@ struct TestPool {
            int32_t mostRequests = 4096)
       : sizes(64, mostRows, exact), chunkClass(size_t(chunks), ss::kNoBlock),
         freeBlocks(size_t(chunks) * ss::kMaskWords),
+        leaving(size_t(chunks)),
         requests(size_t(mostRequests)), granted(size_t(mostRequests)),
         limit(chunks) {
     pool.chunk_rows = sizes.chunkRows;
@@ -37,6 +38,7 @@ struct TestPool {
     pool.class_of = sizes.classOf.data();
     pool.chunk_class = chunkClass.data();
     pool.free_blocks = freeBlocks.data();
+    pool.leaving = leaving.data();
     pool.requests = requests.data();
     pool.granted = granted.data();
     pool.report = &report;
@@ -67,6 +69,7 @@ struct TestPool {
   RowPoolSizes sizes;
   std::vector<int32_t> chunkClass;
   std::vector<uint32_t> freeBlocks;
+  std::vector<int32_t> leaving;
   std::vector<ss::RowRequest> requests;
   std::vector<int32_t> granted;
   int64_t limit;
@@ -197,6 +200,35 @@ TEST(DevicePool, FillsTheLowestChunksFirst) {
     test.ask(24);
   test.answers(1, false);
   EXPECT_EQ(test.report.top, top);
+}
+
+TEST(DevicePool, LeavesChunksThatAreNotNeeded) {
+  TestPool test(24, {}, 200);
+  for (int32_t i = 0; i < 800; ++i)
+    test.ask(20);
+  std::vector<TestPool::Block> held = test.answers(3, false);
+  const int32_t full = test.report.used_chunks;
+  std::mt19937 random(1);
+  std::shuffle(held.begin(), held.end(), random);
+  while (held.size() > 80) {
+    ss::free_block(test.pool, held.back().base);
+    held.pop_back();
+  }
+  // One block after the other moves where the pool says so.
+  for (int step = 0; step < 400; ++step) {
+    TestPool::Block &block = held[size_t(step) % held.size()];
+    const bool moves = test.leaving[size_t(ss::chunk_at(test.pool, block.base))];
+    if (moves)
+      test.ask(20);
+    const auto answer = test.answers(3, false);
+    if (moves) {
+      ss::free_block(test.pool, block.base);
+      block = answer[0];
+    }
+  }
+  EXPECT_LE(test.report.used_chunks, full / 10 + 2);
+  EXPECT_EQ(test.report.used_rows,
+            80 * test.sizes.capacityFor(20));
 }
 
 TEST(DevicePool, RefusesRequestsBeyondItsTable) {

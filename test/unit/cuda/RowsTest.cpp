@@ -172,6 +172,18 @@ TEST_F(CudaRows, InPoolsGiveTheBitsOfFixedRowsInGraphs) {
   pools.engine.synchronize();
 }
 
+TEST_F(CudaRows, ThatAreSqueezedGiveTheBitsOfFixedRows) {
+  // Enough, but so that more than seven eighths are held.
+  ss_engine_options options = pooled(5);
+  options.state_bytes_limit = limitFor(options, 1.02);
+  options.exhaustion = SS_EXHAUSTION_TIGHTEN;
+  CudaUnderTest pools(source, options, false), rows(source, fixed(5), false);
+  expectBitsOfFixedRows(source, pools, rows, 300, [] {});
+  EXPECT_EQ(pools.engine.statistics().tightened, 0);
+  EXPECT_LE(pools.engine.statistics().allocated_peak,
+            options.state_bytes_limit);
+}
+
 TEST_F(CudaRows, GoBackToTheDriver) {
   CudaUnderTest cuda(source, pooled(8), false);
   cuda.engine.tend();

@@ -29,6 +29,10 @@ constexpr int32_t kMostBlocks = 32 * kMaskWords;
 constexpr int32_t kScrapRows = 1;
 constexpr int32_t kNoBlock = -1;
 
+/// In RowPool::limit: memory is short, and states keep the rows that they fill
+/// alone, apart from their compactions.
+constexpr int64_t kSqueezed = int64_t(1) << 31;
+
 /// What a request is for.
 enum RowPurpose : int32_t {
   kResize = 0, ///< another block for the rows that a state has
@@ -46,13 +50,13 @@ struct RowRequest {
 struct PoolReport {
   int64_t step;         // provisions so far
   int64_t used_rows;    // in blocks that are taken
-  int64_t granted_rows; // in the blocks that this step handed out
   int64_t denied;       // requests without a block, since the engine was made
   int64_t live_sum;     // of RowPool::live over the steps
   int64_t chunk_sum;    // of the chunks that were allowed, over the steps
   int64_t limit;        // RowPool::limit as this step saw it
   int32_t used_chunks;  // with at least one block taken
   int32_t top;          // one more than the last of them
+  int32_t fresh;        // chunks that got a class in this step
   int32_t missing;      // chunks that this step would have needed
 };
 
@@ -67,11 +71,12 @@ struct RowPool {
   const int32_t *class_of;        // [rows of the largest class + 1]
   int32_t *chunk_class;           // [chunks]; kNoBlock: free
   uint32_t *free_blocks;          // [chunks, kMaskWords]
+  int32_t *leaving;               // [chunks]; 1: its states are to move elsewhere
   RowRequest *requests;           // [most_requests]
   int32_t *granted;               // [most_requests] by class, then ticket
   PoolReport *report;             // host memory
-  // Host memory: the chunks that may be handed out, in the lower half; the upper
-  // one changes whenever the host changes it.
+  // Host memory: the chunks that may be handed out (31 bits), kSqueezed, and in
+  // the upper half a number that changes whenever the host changes it.
   const volatile int64_t *limit;
   // Requests that are being made.
   int32_t asked[kMostClasses];
@@ -81,7 +86,9 @@ struct RowPool {
   int32_t grant_count;
   int64_t step, denied, live_sum, chunk_sum;
   int64_t live; // bytes of its states by the formula, as last noted
+  int32_t enough[kMostClasses]; // chunks that would do for the blocks in use
   int32_t top;   // one more than the last chunk with a class
+  int32_t squeezed; // 1: kSqueezed, as the last step saw it
   int32_t bound; // the limit that the last step saw: blocks beyond it are to move
 };
 
@@ -164,10 +171,11 @@ SS_BOTH_SIDES int32_t granted_block(const RowPool &pool, const RowRequest &reque
 
 struct Provision {
   int32_t asked[kMostClasses], given[kMostClasses], first_chunk[kMostClasses];
+  int32_t chunks[kMostClasses], taken_blocks[kMostClasses];
   int64_t seen;
   int32_t limit, wanted, taken, used, top;
   int32_t scanned; // chunks that are mapped, or still in use
-  int64_t used_rows, granted_rows;
+  int64_t used_rows;
 };
 
 /// The chunks that a value of RowPool::limit allows.
@@ -177,13 +185,14 @@ SS_BOTH_SIDES void begin_provision(RowPool &pool, Provision &p) {
   p.seen = *pool.limit;
   p.limit = chunks_of(p.seen) < pool.chunk_count ? chunks_of(p.seen) : pool.chunk_count;
   pool.bound = p.limit;
+  pool.squeezed = (p.seen & kSqueezed) != 0;
   p.scanned = pool.top < p.limit ? p.limit : pool.top;
   p.wanted = p.taken = p.used = p.top = 0;
-  p.used_rows = p.granted_rows = 0;
+  p.used_rows = 0;
   int32_t all = 0;
   for (int32_t c = 0; c < pool.class_count; ++c) {
     p.asked[c] = pool.asked[c];
-    p.given[c] = 0;
+    p.given[c] = p.chunks[c] = p.taken_blocks[c] = 0;
     pool.first_grant[c] = all;
     all += pool.asked[c];
     pool.asked[c] = 0;
@@ -217,20 +226,46 @@ SS_BOTH_SIDES int32_t serve(RowPool &pool, Provision &p, int32_t size_class, int
   return served;
 }
 
-/// Free blocks of chunks that have a class. A chunk all of whose blocks are
-/// free and not wanted loses it.
+SS_BOTH_SIDES int32_t free_in(const RowPool &pool, int32_t chunk) {
+  int32_t free = 0;
+  for (int32_t w = 0; w < kMaskWords; ++w)
+    free += bits_set(pool.free_blocks[int64_t(chunk) * kMaskWords + w]);
+  return free;
+}
+
+SS_BOTH_SIDES void serve_chunk(RowPool &pool, Provision &p, int32_t chunk) {
+  const int32_t c = pool.chunk_class[chunk];
+  if (chunk >= p.limit || p.given[c] >= p.asked[c])
+    return;
+  const int32_t free = free_in(pool, chunk);
+  if (free > 0)
+    serve(pool, p, c, chunk, add_shared(&p.given[c], free));
+}
+
+/// Free blocks of chunks that have a class. What a class has beyond the chunks
+/// that would do is not used, and left by its states: holes come together.
 SS_BOTH_SIDES void serve_partial(RowPool &pool, Provision &p, int32_t thread, int32_t threads) {
   for (int32_t chunk = thread; chunk < p.scanned; chunk += threads) {
     const int32_t c = pool.chunk_class[chunk];
     if (c == kNoBlock)
       continue;
-    int32_t free = 0;
-    for (int32_t w = 0; w < kMaskWords; ++w)
-      free += bits_set(pool.free_blocks[int64_t(chunk) * kMaskWords + w]);
-    const bool wanted = chunk < p.limit && free > 0 && p.given[c] < p.asked[c];
-    if (wanted)
-      free -= serve(pool, p, c, chunk, add_shared(&p.given[c], free));
-    if (free == pool.blocks[c])
+    const bool leaving = add_shared(&p.chunks[c], 1) >= pool.enough[c];
+    pool.leaving[chunk] = leaving;
+    if (!leaving)
+      serve_chunk(pool, p, chunk);
+  }
+}
+
+/// Those too, before new chunks. A chunk all of whose blocks are free loses its
+/// class.
+SS_BOTH_SIDES void serve_leaving(RowPool &pool, Provision &p, int32_t thread, int32_t threads) {
+  for (int32_t chunk = thread; chunk < p.scanned; chunk += threads) {
+    const int32_t c = pool.chunk_class[chunk];
+    if (c == kNoBlock)
+      continue;
+    if (pool.leaving[chunk])
+      serve_chunk(pool, p, chunk);
+    if (free_in(pool, chunk) == pool.blocks[c])
       pool.chunk_class[chunk] = kNoBlock;
   }
 }
@@ -256,6 +291,7 @@ SS_BOTH_SIDES void give_chunk(RowPool &pool, Provision &p, int32_t chunk, int32_
         bits >= 32 ? ~0u : bits > 0 ? (1u << bits) - 1 : 0u;
   }
   pool.chunk_class[chunk] = c;
+  pool.leaving[chunk] = 0;
   serve(pool, p, c, chunk, p.given[c] + (number - p.first_chunk[c]) * blocks);
 }
 
@@ -272,9 +308,8 @@ SS_BOTH_SIDES void serve_fresh(RowPool &pool, Provision &p, int32_t thread, int3
     const int32_t c = pool.chunk_class[chunk];
     if (c == kNoBlock)
       continue;
-    int32_t taken = pool.blocks[c];
-    for (int32_t w = 0; w < kMaskWords; ++w)
-      taken -= bits_set(pool.free_blocks[int64_t(chunk) * kMaskWords + w]);
+    const int32_t taken = pool.blocks[c] - free_in(pool, chunk);
+    add_shared(&p.taken_blocks[c], taken);
     rows += int64_t(taken) * pool.capacity[c];
     ++used;
     top = chunk + 1;
@@ -284,26 +319,23 @@ SS_BOTH_SIDES void serve_fresh(RowPool &pool, Provision &p, int32_t thread, int3
   max_shared(&p.top, top);
 }
 
-/// What was handed out, and what was not.
-SS_BOTH_SIDES void count_grants(RowPool &pool, Provision &p, int32_t thread, int32_t threads) {
-  int64_t rows = 0, denied = 0;
-  for (int32_t i = thread; i < pool.grant_count; i += threads) {
-    const RowRequest &request = pool.requests[i];
-    if (granted_block(pool, request) == kNoBlock)
-      ++denied;
-    else
-      rows += pool.capacity[request.size_class];
-  }
-  add_shared(&p.granted_rows, rows);
+SS_BOTH_SIDES void count_denied(RowPool &pool, int32_t thread, int32_t threads) {
+  int64_t denied = 0;
+  for (int32_t i = thread; i < pool.grant_count; i += threads)
+    denied += pool.granted[i] == kNoBlock;
   add_shared(&pool.denied, denied);
 }
 
 SS_BOTH_SIDES void end_provision(RowPool &pool, const Provision &p) {
   PoolReport report;
   pool.top = p.top;
+  for (int32_t c = 0; c < pool.class_count; ++c) {
+    // A sixteenth more than there are, so that states come and go in place.
+    const int32_t room = p.taken_blocks[c] + p.taken_blocks[c] / 16;
+    pool.enough[c] = (room + pool.blocks[c] - 1) / pool.blocks[c];
+  }
   report.step = ++pool.step;
   report.used_rows = p.used_rows;
-  report.granted_rows = p.granted_rows;
   report.denied = pool.denied;
   report.live_sum = pool.live_sum += pool.live;
   report.chunk_sum = pool.chunk_sum += p.limit;
@@ -311,16 +343,17 @@ SS_BOTH_SIDES void end_provision(RowPool &pool, const Provision &p) {
   report.used_chunks = p.used;
   report.top = p.top;
   const int32_t got = p.taken < p.wanted ? p.taken : p.wanted;
+  report.fresh = got;
   report.missing = p.wanted - got;
   volatile PoolReport *out = pool.report;
   out->used_rows = report.used_rows;
-  out->granted_rows = report.granted_rows;
   out->denied = report.denied;
   out->live_sum = report.live_sum;
   out->chunk_sum = report.chunk_sum;
   out->limit = report.limit;
   out->used_chunks = report.used_chunks;
   out->top = report.top;
+  out->fresh = report.fresh;
   out->missing = report.missing;
 #ifdef __CUDACC_RTC__
   __threadfence_system();
@@ -344,12 +377,14 @@ extern "C" __global__ void __launch_bounds__(1024) ss_provide_rows(ss::RowPool *
   __syncthreads();
   ss::serve_partial(pool, p, thread, threads);
   __syncthreads();
+  ss::serve_leaving(pool, p, thread, threads);
+  __syncthreads();
   if (thread == 0)
     ss::want_chunks(pool, p);
   __syncthreads();
   ss::serve_fresh(pool, p, thread, threads);
   __syncthreads();
-  ss::count_grants(pool, p, thread, threads);
+  ss::count_denied(pool, thread, threads);
   __syncthreads();
   if (thread == 0)
     ss::end_provision(pool, p);

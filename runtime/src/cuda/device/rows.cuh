@@ -32,6 +32,8 @@ struct RowLayer {
   int32_t *dense_work;        // [states], and what is densified
   int32_t *dense_count;       // [1]
   int64_t *dense_place;       // [states] out_base of those
+  int32_t *last;              // [states], what was due in the last step
+  int32_t *last_count;        // [1]
   int32_t *noted;             // [states], bytes that RowPool::live has of it
   int32_t heads, pool;
   int32_t pairs;              // of a full buffer, drafts included
@@ -87,15 +89,18 @@ SS_BOTH_SIDES int32_t with_room(const RowLayer &layer, int32_t rows) {
   return more < layer.bound ? more : layer.bound;
 }
 
-/// Whether the memory of a block is to go: the pool shrinks.
-SS_BOTH_SIDES bool is_beyond(const RowPool &pool, int64_t base) {
-  return base >= kScrapRows && chunk_at(pool, base) >= pool.bound;
+/// Whether a block is to be left: its chunk is hardly used, or the pool shrinks.
+SS_BOTH_SIDES bool is_to_leave(const RowPool &pool, int64_t base) {
+  if (base < kScrapRows)
+    return false;
+  const int32_t chunk = chunk_at(pool, base);
+  return chunk >= pool.bound || pool.leaving[chunk];
 }
 
 /// Whether a state of these rows gets another block.
 SS_BOTH_SIDES bool wants_block(const RowLayer &layer, const RowPool &pool, int64_t base,
                                int32_t capacity, int32_t needed) {
-  if (capacity < needed || is_beyond(pool, base))
+  if (capacity < needed || is_to_leave(pool, base))
     return true;
   return capacity > needed + layer.room + layer.spare &&
          capacity > pool.capacity[pool.class_of[with_room(layer, needed)]];
@@ -126,7 +131,7 @@ SS_BOTH_SIDES void plan_state(const RowTables &tables, int32_t index, int32_t st
   if (rank < 0) {
     // Written in place, at the address that it has when the step is through
     // with moving.
-    if (is_beyond(pool, base) && ask_block(pool, layer.dense_rows, request))
+    if (is_to_leave(pool, base) && ask_block(pool, layer.dense_rows, request))
       return;
     list_dense(layer, state, base);
     add_shared(tables.counters + kFolds, 1);
@@ -144,6 +149,19 @@ SS_BOTH_SIDES void plan_state(const RowTables &tables, int32_t index, int32_t st
     or_shared(reinterpret_cast<uint32_t *>(tables.faults), kTooManyRequests);
   if (!listed)
     list_compact(layer, state);
+}
+
+/// A state that the last step has compacted gives back what it does not fill,
+/// where memory is short.
+SS_BOTH_SIDES void squeeze_state(const RowTables &tables, int32_t index, int32_t state) {
+  const RowLayer &layer = tables.layers[index];
+  RowPool &pool = tables.pools[layer.pool];
+  const int32_t rank = layer.rank[state];
+  // Others are due again already.
+  if (rank < 0 || layer.count[state / layer.heads] != 0 || layer.pairs < 2)
+    return;
+  if (layer.row_capacity[state] > pool.capacity[pool.class_of[rank]])
+    ask_block(pool, rank, {index, state, 0, 0, kResize, 0});
 }
 
 //===-- Moving: a team of threads per request ----------------------------===//
@@ -287,17 +305,26 @@ SS_BOTH_SIDES void release_state(const RowTables &tables, const RowLayer &layer,
 
 #ifdef __CUDACC_RTC__
 
-/// Makes the lists of a layer from what is due: a block per layer.
+/// Makes the lists of a layer from what is due: a block per layer. No state is
+/// both squeezed and due: its count is 0 in one case, and a buffer's in the
+/// other.
 extern "C" __global__ void __launch_bounds__(1024)
     ss_plan_rows(ss::RowTables tables, int32_t first, int32_t ahead) {
   const int32_t index = first + blockIdx.x;
   const ss::RowLayer &layer = tables.layers[index];
-  const int32_t due = *layer.due_count;
+  const int32_t due = *layer.due_count, last = *layer.last_count;
   if (threadIdx.x == 0)
     *layer.work_count = *layer.dense_count = 0;
+  if (tables.pools[layer.pool].squeezed)
+    for (int32_t i = threadIdx.x; i < last; i += blockDim.x)
+      ss::squeeze_state(tables, index, layer.last[i]);
   __syncthreads();
-  for (int32_t i = threadIdx.x; i < due; i += blockDim.x)
+  for (int32_t i = threadIdx.x; i < due; i += blockDim.x) {
+    layer.last[i] = layer.due[i];
     ss::plan_state(tables, index, layer.due[i], ahead);
+  }
+  if (threadIdx.x == 0)
+    *layer.last_count = due;
 }
 
 /// A warp per request: grid (any, pools).
