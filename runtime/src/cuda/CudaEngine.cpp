@@ -231,6 +231,7 @@ void CudaEngine::launchDecode(int32_t index, const ss_decode_args &args) {
 void CudaEngine::launchCompact(int32_t index, const ss_decode_args &args) {
   const LayerManifest &layer = manifest.layers[size_t(index)];
   const LayerPlaces &places = layout.layers[size_t(index)];
+  bindState(places);
   values.setPointer(Argument::Work, at<int32_t>(places.work));
   values.setPointer(Argument::WorkCount, at<int32_t>(places.workCount));
   values.setI32(Argument::CountAhead, 1);

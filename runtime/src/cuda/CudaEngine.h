@@ -52,6 +52,7 @@ public:
   void ranks(int32_t layer, int32_t slot, int32_t *ranks) const override;
   void status(int32_t layer, int32_t slot, int32_t *status) const override;
   void statistics(ss_statistics &out) const override;
+  void layerStatistics(int32_t layer, ss_layer_statistics &out) const override;
 
   void *allocateMemory(size_t bytes) override;
   void freeMemory(void *memory) override;
@@ -84,6 +85,8 @@ private:
   int64_t slotsInUse() const;
   void tendPools(CUstream stream, int32_t joining, bool stepFollows);
   void launchFold(int32_t layer, int32_t batch, CUstream stream);
+  void launchReturn(const LayerManifest &layer, const LayerPlaces &places,
+                    int32_t batch, CUstream stream);
   void reportRows();
   void rowStatistics(ss_statistics &out) const;
   ss::Schedule schedule() const;
@@ -94,6 +97,7 @@ private:
 
   // CudaInspection.cpp
   void waitForAll() const;
+  std::vector<int32_t> wholeTable(int64_t offset, int64_t count) const;
   void readState(int64_t offset, int32_t layer, int32_t slot,
                  int32_t *values) const;
 

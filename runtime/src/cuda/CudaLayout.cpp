@@ -29,6 +29,18 @@ int64_t rowCapacity(const LayerManifest &layer,
   return options.row_capacity;
 }
 
+/// The rank up to which a dense state goes back to factors: well below the
+/// break-even rank, so that it does not go dense again at once. The init kernel
+/// reads f32, works in it, and finds so many components at most.
+int32_t mostBack(const LayerManifest &layer, const LayerLayout &sizes) {
+  constexpr int64_t kMostOfKernel = 48;
+  constexpr float kLeastEpsOfKernel = 0x1p-13f;
+  if (!sizes.denseFallback || layer.init == kNoKernel ||
+      sizes.storage != Storage::F32 || sizes.dropBelow < kLeastEpsOfKernel)
+    return 0;
+  return int32_t(std::min(kMostOfKernel - 1, 3 * sizes.breakEvenRank / 4));
+}
+
 } // namespace
 
 int64_t CudaLayout::take(int64_t count, int64_t elementBytes) {
@@ -80,6 +92,16 @@ void CudaLayout::placeLayer(const LayerManifest &layer, LayerPlaces &places) {
   places.noted = take(sizes.states, sizeof(int32_t));
   places.last = take(sizes.states, sizeof(int32_t));
   places.lastCount = take(1, sizeof(int32_t));
+  places.folds = take(sizes.states, sizeof(int32_t));
+  places.backCount = take(1, sizeof(int32_t));
+  places.mostBack = mostBack(layer, sizes);
+  if (places.mostBack == 0)
+    return;
+  places.backWork = take(sizes.states, sizeof(int32_t));
+  places.backMatrix = take(sizes.states, sizeof(int64_t));
+  places.backBase = take(sizes.states, sizeof(int64_t));
+  places.backRank = take(sizes.states, sizeof(int32_t));
+  places.backStatus = take(sizes.states, sizeof(int32_t));
 }
 
 CudaLayout::CudaLayout(const Manifest &manifest,

@@ -32,6 +32,11 @@ struct LayerPlaces {
   /// With pools: states to write as matrices, and where.
   int64_t denseWork = 0, denseCount = 0, densePlace = 0,
           noted = 0, last = 0, lastCount = 0;
+  /// Of layers whose dense states may come back: the rank up to which, and what
+  /// the decomposition works on.
+  int32_t mostBack = 0;
+  int64_t folds = 0, backWork = 0, backCount = 0, backMatrix = 0, backBase = 0,
+          backRank = 0, backStatus = 0;
   // Layers of dense form.
   int64_t dense = 0;
 };

@@ -92,6 +92,29 @@ void CudaEngine::launchFold(int32_t index, int32_t batch, CUstream stream) {
   kernels->launch(layer.densify, values, int64_t(batch) * layer.heads, stream);
   if (places.sizes.storage == Storage::F16)
     pools->checkRange(size_t(index), stream);
+  if (places.mostBack > 0)
+    launchReturn(layer, places, batch, stream);
+}
+
+/// Decomposes some of the matrices that were just written, into blocks beside
+/// them: what comes of it is decided when the step ends.
+void CudaEngine::launchReturn(const LayerManifest &layer,
+                              const LayerPlaces &places, int32_t batch,
+                              CUstream stream) {
+  values.setPointer(Argument::Factors, at<float>(places.rows));
+  values.setPointer(Argument::Weights, at<float>(places.weights));
+  values.setPointer(Argument::RowBase, at<int64_t>(places.backBase));
+  values.setPointer(Argument::Rank, at<int32_t>(places.backRank));
+  values.setPointer(Argument::Status, at<int32_t>(places.backStatus));
+  values.setPointer(Argument::Work, at<int32_t>(places.backWork));
+  values.setPointer(Argument::WorkCount, at<int32_t>(places.backCount));
+  values.setPointer(Argument::Matrices, at<float>(places.rows));
+  values.setPointer(Argument::MatrixBase, at<int64_t>(places.backMatrix));
+  values.setF32(Argument::PolicyValue, places.sizes.dropBelow);
+  // One more than is taken: so many are too many.
+  values.setI32(Argument::MaxRank, places.mostBack + 1);
+  values.setI64(Argument::Seed, 0);
+  kernels->launch(layer.init, values, int64_t(batch) * layer.heads, stream);
 }
 
 void CudaEngine::rowStatistics(ss_statistics &out) const {
@@ -102,6 +125,7 @@ void CudaEngine::rowStatistics(ss_statistics &out) const {
   out.used_bytes += tables;
   out.folds = counters.folds;
   out.went_dense = counters.wentDense;
+  out.went_factored = counters.wentFactored;
   out.tightened = counters.tightened;
   out.refused = refusedCalls;
   out.steps = counters.steps;

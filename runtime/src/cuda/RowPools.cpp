@@ -139,6 +139,14 @@ ss::RowLayer RowPools::layerTable(const LayerManifest &layer,
   table.dense_work = address(places.denseWork, words);
   table.dense_count = address(places.denseCount, words);
   table.dense_place = address(places.densePlace, longs);
+  table.folds = address(places.folds, words);
+  table.back_count = address(places.backCount, words);
+  table.most_back = places.mostBack;
+  table.back_work = address(places.backWork, words);
+  table.back_matrix = address(places.backMatrix, longs);
+  table.back_base = address(places.backBase, longs);
+  table.back_rank = address(places.backRank, words);
+  table.back_status = address(places.backStatus, words);
   table.last = address(places.last, words);
   table.last_count = address(places.lastCount, words);
   table.noted = address(places.noted, words);
@@ -296,6 +304,7 @@ RowPools::Counters RowPools::counters(const OwnStream &own) const {
   Counters result;
   result.folds = counted[ss::kFolds];
   result.wentDense = counted[ss::kWentDense];
+  result.wentFactored = counted[ss::kWentFactored];
   result.tightened = counted[ss::kTightenedCount];
   double held = 0, live = 0;
   for (size_t i = 0; i < memory.size(); ++i) {

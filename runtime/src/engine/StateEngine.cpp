@@ -185,12 +185,6 @@ std::unique_ptr<StateEngine> createEngine(std::shared_ptr<const Package> package
   return std::make_unique<Engine>(std::move(package), options);
 }
 
-void StateEngine::layerStatistics(int32_t, ss_layer_statistics &) const {
-  fail(SS_NOT_SUPPORTED, "statistics of one layer are not supported on the "
-                         "CUDA device: use ss_state_ranks and "
-                         "ss_engine_statistics");
-}
-
 void describeLayer(const LayerManifest &layer, ss_layer_info &info) {
   info.name = layer.name.c_str();
   info.type = layer.type.c_str();

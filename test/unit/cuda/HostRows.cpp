@@ -42,7 +42,7 @@ void hostPlanRows(void *, void *const *parameters, unsigned blocks) {
   for (unsigned block = 0; block < blocks; ++block) {
     const int32_t index = first + int32_t(block);
     const ss::RowLayer &layer = tables.layers[index];
-    *layer.work_count = *layer.dense_count = 0;
+    *layer.work_count = *layer.dense_count = *layer.back_count = 0;
     if (tables.pools[layer.pool].squeezed)
       for (int32_t i = 0; i < *layer.last_count; ++i)
         ss::squeeze_state(tables, index, layer.last[i]);

@@ -9,8 +9,14 @@
 #include "CudaUnderTest.h"
 #include "GraphReplay.h"
 
+#include "consolidation/ExactSvd.h"
+#include "hash/Sha256.h"
+
+#include <nlohmann/json.hpp>
+
 #include <cmath>
 #include <cstring>
+#include <deque>
 #include <random>
 
 using namespace sinkstate;
@@ -340,6 +346,128 @@ TEST_F(CudaRows, BecomeMatricesWhereThoseAreSmaller) {
       for (int32_t rank : cuda.engine.ranks(int32_t(layer), requests[i].slot))
         EXPECT_TRUE(rank < 0 || i == 1) << layer;
     }
+  cuda.engine.synchronize();
+}
+
+/// Adds init kernels to a package: exact SVDs on the host.
+class InitKernels {
+public:
+  explicit InitKernels(FakePackage &source) {
+    nlohmann::json json = nlohmann::json::parse(source.manifest);
+    for (nlohmann::json &layer : json["layers"])
+      if (layer["form"] == "factored")
+        add(source, json, layer);
+    source.manifest = json.dump(2);
+    source.write();
+  }
+  int32_t found = 0;
+
+private:
+  struct Entry {
+    InitKernels *owner;
+    int32_t dk, dv;
+  };
+  static constexpr const char *kArguments[][2] = {
+      {"factors", "f32*"},    {"weights", "f32*"},    {"row_base", "i64*"},
+      {"rank", "i32*"},       {"status", "i32*"},     {"work", "i32*"},
+      {"work_count", "i32*"}, {"matrices", "f32*"},   {"matrix_base", "i64*"},
+      {"policy_value", "f32"}, {"max_rank", "i32"},   {"seed", "i64"}};
+
+  void add(FakePackage &source, nlohmann::json &json, nlohmann::json &layer) {
+    const std::string name = layer["name"].get<std::string>() + "_init";
+    nlohmann::json args = nlohmann::json::array();
+    std::vector<size_t> sizes;
+    for (const auto &[argument, type] : kArguments) {
+      args.push_back({{"name", argument}, {"type", type}});
+      const std::string_view name = type;
+      sizes.push_back(name == "f32" || name == "i32" ? 4 : 8);
+    }
+    sizes.push_back(sizeof(int64_t));
+    json["kernels"].push_back({{"name", name},
+                               {"role", "init"},
+                               {"programs_per_block", 1},
+                               {"loops", true},
+                               {"args", args}});
+    layer["kernels"]["init"] = name;
+    const std::string text = "// " + name + "\n";
+    source.writeFile("cuda/" + name + ".cu", text);
+    json["cuda"].push_back({{"kernel", name},
+                            {"file", "cuda/" + name + ".cu"},
+                            {"sha256", sha256Hex(text)}});
+    entries.push_back({this, layer["dk"], layer["dv"]});
+    fake_add_kernel(name.c_str(), sizes.data(), sizes.size(), run,
+                    &entries.back());
+  }
+
+  static void run(void *context, void *const *parameters, unsigned) {
+    const Entry &entry = *static_cast<const Entry *>(context);
+    auto pointer = [&]<typename T>(int i, T *) {
+      return *static_cast<T **>(parameters[i]);
+    };
+    float *f = nullptr;
+    int32_t *n = nullptr;
+    int64_t *l = nullptr;
+    const int64_t width = entry.dk + entry.dv;
+    const int32_t most = *static_cast<int32_t *>(parameters[10]);
+    for (int32_t p = 0; p < *pointer(6, n); ++p) {
+      const int32_t state = pointer(5, n)[p];
+      const float *matrix = pointer(7, f) + pointer(8, l)[p];
+      std::vector<float> copy(matrix, matrix + entry.dk * entry.dv);
+      const auto all = size_t(std::min(entry.dk, entry.dv));
+      std::vector<float> rows(all * size_t(width)), weights(all);
+      consolidation::Truncation truncation;
+      truncation.eps = *static_cast<float *>(parameters[9]);
+      const auto result = consolidation::factorize(
+          copy.data(), entry.dk, entry.dv, truncation, rows.data(),
+          weights.data());
+      const int32_t rank = std::min(most, result.rank);
+      const int64_t base = pointer(2, l)[state];
+      std::copy_n(rows.data(), rank * width, pointer(0, f) + base * width);
+      std::copy_n(weights.data(), rank, pointer(1, f) + base);
+      pointer(3, n)[state] = rank;
+      pointer(4, n)[state] = 0;
+      ++entry.owner->found;
+    }
+  }
+  std::deque<Entry> entries;
+};
+
+TEST_F(CudaRows, ComeBackFromMatricesWhereRanksFall) {
+  FakePackage truncated(pooledLayers(1e-2));
+  InitKernels init(truncated);
+  CudaUnderTest cuda(truncated, cudaOptions(2));
+  RequestStyle style;
+  style.adjust = [](int64_t position, TokenValues &token) {
+    for (float &gate : token.gate) // full rank, then hardly any
+      gate += position < 60 ? -40.0f : 4.0f;
+  };
+  DrivenRequest a = request(cuda, truncated, 1, style),
+                b = request(cuda, truncated, 2, style);
+  GraphReplay replay(cuda.driver);
+  for (int step = 0; step < 60; ++step) {
+    cuda.engine.tend();
+    cuda.driver.step({&a, &b});
+  }
+  ASSERT_GT(cuda.engine.statistics().went_dense, 0)
+      << testing::PrintToString(cuda.engine.ranks(0, a.slot))
+      << testing::PrintToString(cuda.engine.ranks(2, a.slot));
+  for (int step = 0; step < 200; ++step) {
+    cuda.engine.tend();
+    cuda.driver.step({&a, &b});
+  }
+  const ss_statistics found = cuda.engine.statistics();
+  EXPECT_GT(init.found, 0);
+  EXPECT_EQ(found.went_factored, found.went_dense);
+  for (int32_t layer = 0; layer < 3; ++layer) {
+    for (int32_t rank : cuda.engine.ranks(layer, a.slot))
+      EXPECT_GE(rank, 0);
+    // What was dropped is at most a hundredth at a time.
+    EXPECT_LE(cuda.driver.stateError(a, size_t(layer)), 0.05);
+    const ss_layer_statistics now = cuda.engine.layerStatistics(layer);
+    EXPECT_EQ(now.dense_states, 0);
+    EXPECT_EQ(now.status, 0);
+    EXPECT_GT(now.rank_sum, 0);
+  }
   cuda.engine.synchronize();
 }
 

@@ -36,7 +36,8 @@ constexpr int64_t kSqueezed = int64_t(1) << 31;
 /// What a request is for.
 enum RowPurpose : int32_t {
   kResize = 0, ///< another block for the rows that a state has
-  kGoDense = 1 ///< a block for its matrix, beside the one it has
+  kGoDense = 1, ///< a block for its matrix, beside the one it has
+  kGoBack = 2   ///< a block for its factors, beside that of its matrix
 };
 
 struct RowRequest {

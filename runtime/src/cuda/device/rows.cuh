@@ -10,7 +10,10 @@
 namespace ss {
 
 /// Bits of a state's status that this file touches, as in routines.h.
-constexpr int32_t kTightened = 8;
+constexpr int32_t kNotFinite = 1, kNotConverged = 4, kTightened = 8;
+
+/// Folds of a dense state between two attempts to store it in factors again.
+constexpr int32_t kFoldsPerAttempt = 16;
 
 /// Words of RowTables::faults.
 enum RowFault : int32_t {
@@ -32,6 +35,14 @@ struct RowLayer {
   int32_t *dense_work;        // [states], and what is densified
   int32_t *dense_count;       // [1]
   int64_t *dense_place;       // [states] out_base of those
+  int32_t *folds;             // [states], since the state went dense
+  // What a decomposition of matrices works on, beside the states' own tables.
+  int32_t *back_work;         // [states], states to decompose
+  int32_t *back_count;        // [1]
+  int64_t *back_matrix;       // [states], elements from the pool's begin, as listed
+  int64_t *back_base;         // [states], rows for the factors
+  int32_t *back_rank;         // [states], what was found
+  int32_t *back_status;       // [states]
   int32_t *last;              // [states], what was due in the last step
   int32_t *last_count;        // [1]
   int32_t *noted;             // [states], bytes that RowPool::live has of it
@@ -39,6 +50,7 @@ struct RowLayer {
   int32_t pairs;              // of a full buffer, drafts included
   int32_t bound;              // most rows of a state in factors
   int32_t break_even;         // rank from which a state goes dense
+  int32_t most_back;          // rank up to which it comes back; 0: it does not
   int32_t dense_rows;         // rows that a matrix takes
   int32_t row_elements;       // of a row
   int32_t out_is_rows;        // 1: densify's `out` is the pool itself
@@ -58,7 +70,13 @@ struct RowTables {
 };
 
 /// Places of RowTables::counters.
-enum RowCounter : int32_t { kFolds, kWentDense, kTightenedCount, kRowCounters };
+enum RowCounter : int32_t {
+  kFolds,
+  kWentDense,
+  kWentFactored,
+  kTightenedCount,
+  kRowCounters
+};
 
 /// `out_base` of a densify kernel for a matrix that begins at a row of the
 /// pool, as docs/interfaces.md section 3 has it.
@@ -71,6 +89,14 @@ SS_BOTH_SIDES void list_dense(const RowLayer &layer, int32_t state, int64_t row)
   const int32_t place = add_shared(layer.dense_count, 1);
   layer.dense_work[place] = state;
   layer.dense_place[place] = matrix_place(layer, row);
+}
+
+/// A matrix to decompose, where it is, into the rows at `base`.
+SS_BOTH_SIDES void list_back(const RowLayer &layer, int32_t state, int64_t base) {
+  const int32_t place = add_shared(layer.back_count, 1);
+  layer.back_work[place] = state;
+  layer.back_matrix[place] = layer.row_base[state] * layer.row_elements;
+  layer.back_base[state] = base;
 }
 
 SS_BOTH_SIDES void list_compact(const RowLayer &layer, int32_t state) {
@@ -119,6 +145,23 @@ SS_BOTH_SIDES int32_t live_bytes(const RowLayer &layer, int32_t rank) {
   return rank < 0 || factors > layer.live_matrix ? layer.live_matrix : int32_t(factors);
 }
 
+/// A dense state is written in place, at the address that it has when the step
+/// is through with moving. Now and then it is tried whether factors would do.
+SS_BOTH_SIDES void plan_dense(const RowTables &tables, RowPool &pool, RowRequest request) {
+  const RowLayer &layer = tables.layers[request.layer];
+  const int32_t state = request.state;
+  const int64_t base = layer.row_base[state];
+  const int32_t folds = ++layer.folds[state];
+  if (layer.most_back > 0 && folds % kFoldsPerAttempt == 0) {
+    request.purpose = kGoBack;
+    ask_block(pool, layer.most_back + 1, request);
+  } else if (is_to_leave(pool, base) && ask_block(pool, layer.dense_rows, request)) {
+    return; // listed when it has moved
+  }
+  list_dense(layer, state, base);
+  add_shared(tables.counters + kFolds, 1);
+}
+
 /// Plans for one state that is due: what it is listed for, and what it asks.
 SS_BOTH_SIDES void plan_state(const RowTables &tables, int32_t index, int32_t state,
                               int32_t ahead) {
@@ -129,12 +172,7 @@ SS_BOTH_SIDES void plan_state(const RowTables &tables, int32_t index, int32_t st
   RowRequest request = {index, state, 0, 0, kResize, 0};
   note_live(layer, pool, state, live_bytes(layer, rank));
   if (rank < 0) {
-    // Written in place, at the address that it has when the step is through
-    // with moving.
-    if (is_to_leave(pool, base) && ask_block(pool, layer.dense_rows, request))
-      return;
-    list_dense(layer, state, base);
-    add_shared(tables.counters + kFolds, 1);
+    plan_dense(tables, pool, request);
     return;
   }
   bool listed = false;
@@ -223,6 +261,11 @@ SS_BOTH_SIDES void finish_request(const RowTables &tables, RowRequest &request, 
       list_dense(layer, state, block_base(pool, block, request.size_class));
     return;
   }
+  if (request.purpose == kGoBack) {
+    if (block != kNoBlock)
+      list_back(layer, state, block_base(pool, block, request.size_class));
+    return;
+  }
   if (block == kNoBlock) {
     request.before = layer.status[state] & kTightened;
     layer.status[state] &= ~kTightened;
@@ -272,6 +315,21 @@ SS_BOTH_SIDES void reject_matrix(const RowTables &tables, RowPool &pool,
 
 //===-- After the compactions ---------------------------------------------===//
 
+/// The factors of a matrix are the state's, where they are few.
+SS_BOTH_SIDES void settle_back(const RowTables &tables, RowPool &pool, const RowRequest &request,
+                               int32_t block) {
+  const RowLayer &layer = tables.layers[request.layer];
+  const int32_t state = request.state, rank = layer.back_rank[state];
+  const bool failed = layer.back_status[state] & (kNotFinite | kNotConverged);
+  if (failed || rank < 0 || rank > layer.most_back || layer.rank[state] >= 0) {
+    free_block(pool, block_base(pool, block, request.size_class));
+    return;
+  }
+  take_block(layer, pool, state, request.size_class, block);
+  layer.rank[state] = rank;
+  add_shared(tables.counters + kWentFactored, 1);
+}
+
 /// A state that went dense leaves its factors; one that had to be compacted
 /// within its rows says so.
 SS_BOTH_SIDES void settle_request(const RowTables &tables, const RowRequest &request) {
@@ -288,8 +346,11 @@ SS_BOTH_SIDES void settle_request(const RowTables &tables, const RowRequest &req
   if (request.purpose == kGoDense && block != kNoBlock) {
     take_block(layer, pool, state, request.size_class, block);
     layer.rank[state] = -1;
+    layer.folds[state] = 0;
     add_shared(tables.counters + kWentDense, 1);
   }
+  if (request.purpose == kGoBack && block != kNoBlock)
+    settle_back(tables, pool, request, block);
 }
 
 /// A state of a fresh slot has no rows.
@@ -314,7 +375,7 @@ extern "C" __global__ void __launch_bounds__(1024)
   const ss::RowLayer &layer = tables.layers[index];
   const int32_t due = *layer.due_count, last = *layer.last_count;
   if (threadIdx.x == 0)
-    *layer.work_count = *layer.dense_count = 0;
+    *layer.work_count = *layer.dense_count = *layer.back_count = 0;
   if (tables.pools[layer.pool].squeezed)
     for (int32_t i = threadIdx.x; i < last; i += blockDim.x)
       ss::squeeze_state(tables, index, layer.last[i]);
