@@ -249,7 +249,7 @@ void CudaEngine::decodeLayer(int32_t index, const ss_decode_args &args) {
   launchDecode(index, args);
   if (!layer.denseForm) {
     if (layout.layers[size_t(index)].sizes.denseFallback)
-      launchFold(index, args.batch, asStream(args.stream));
+      launchFold(index, args.batch, 1, asStream(args.stream));
     launchCompact(index, args);
   }
   decoded[size_t(index)] = true;

@@ -92,6 +92,7 @@ void CudaLayout::placeLayer(const LayerManifest &layer, LayerPlaces &places) {
   places.noted = take(sizes.states, sizeof(int32_t));
   places.last = take(sizes.states, sizeof(int32_t));
   places.lastCount = take(1, sizeof(int32_t));
+  places.placing = take(2 * sizes.states, sizeof(int32_t));
   places.folds = take(sizes.states, sizeof(int32_t));
   places.backCount = take(1, sizeof(int32_t));
   places.mostBack = mostBack(layer, sizes);

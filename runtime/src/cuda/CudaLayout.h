@@ -32,6 +32,7 @@ struct LayerPlaces {
   /// With pools: states to write as matrices, and where.
   int64_t denseWork = 0, denseCount = 0, densePlace = 0,
           noted = 0, last = 0, lastCount = 0;
+  int64_t placing = 0; ///< [2, states], for RowPools::place
   /// Of layers whose dense states may come back: the rank up to which, and what
   /// the decomposition works on.
   int32_t mostBack = 0;

@@ -76,15 +76,50 @@ void CudaEngine::tend(Stream stream) {
   tendPools(static_cast<CUstream>(stream), 0, false);
 }
 
+/// Rows for states whose contents come from outside a step: see
+/// RowPools::place. Returns their first rows; waits for the stream.
+std::vector<int64_t> CudaEngine::placeRows(int32_t index,
+                                           std::span<const int32_t> states,
+                                           std::span<const int32_t> rows,
+                                           CUstream stream) {
+  const LayerPlaces &places = layout.layers[size_t(index)];
+  // What is known to be in use is then what is.
+  SS_CUDA(context->driver(), cuStreamSynchronize(stream));
+  auto *scratch = at<int32_t>(places.placing);
+  if (!pools->place(size_t(index), states, rows, scratch, stream))
+    failForRows(index);
+  SS_CUDA(context->driver(), cuStreamSynchronize(stream));
+  const std::vector<int32_t> capacity =
+      wholeTable(places.rowCapacity, places.sizes.states);
+  std::vector<int64_t> bases(static_cast<size_t>(places.sizes.states));
+  own->copyOut(bases.data(), memory.address() + CUdeviceptr(places.rowBase),
+               bases.size() * sizeof(int64_t));
+  std::vector<int64_t> result;
+  for (size_t i = 0; i < states.size(); ++i) {
+    if (capacity[size_t(states[i])] < rows[i])
+      failForRows(index);
+    result.push_back(bases[size_t(states[i])]);
+  }
+  return result;
+}
+
+void CudaEngine::failForRows(int32_t index) {
+  ++refusedCalls;
+  fail(SS_OUT_OF_MEMORY, "the states hold ", layout.bytes + pools->heldBytes(),
+       " bytes, and there is no more for the rows of layer '",
+       manifest.layers[size_t(index)].name, "': free slots and try again");
+}
+
 /// Matrices of states that are due: those that are dense already, in place, and
 /// those that become so.
-void CudaEngine::launchFold(int32_t index, int32_t batch, CUstream stream) {
+void CudaEngine::launchFold(int32_t index, int32_t batch, int32_t countAhead,
+                            CUstream stream) {
   const LayerManifest &layer = manifest.layers[size_t(index)];
   const LayerPlaces &places = layout.layers[size_t(index)];
   bindState(places);
   values.setPointer(Argument::Work, at<int32_t>(places.denseWork));
   values.setPointer(Argument::WorkCount, at<int32_t>(places.denseCount));
-  values.setI32(Argument::CountAhead, 1);
+  values.setI32(Argument::CountAhead, countAhead);
   values.setPointer(Argument::Out, places.sizes.storage == Storage::F32
                                        ? at<float>(places.rows)
                                        : nullptr);

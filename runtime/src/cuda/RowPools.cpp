@@ -95,10 +95,12 @@ RowPools::RowPools(std::shared_ptr<const Context> owner,
       sizes(manifest, layoutsOf(layout), layout.slots),
       module(context, "ss_rows", compiled(compiler)),
       planFunction(module.function("ss_plan_rows")),
+      placeFunction(module.function("ss_place_rows")),
       provideFunction(module.function("ss_provide_rows")),
       moveFunction(module.function("ss_move_rows")),
       checkFunction(module.function("ss_check_range")),
       settleFunction(module.function("ss_settle_rows")),
+      cancelFunction(module.function("ss_cancel_rows")),
       releaseFunction(module.function("ss_release_rows")),
       tables(context, size_t(bytesOfTables(sizes))) {
   budget.limit = limit == 0 ? 0 : limit - int64_t(tables.bytes());
@@ -231,16 +233,33 @@ unsigned RowPools::wideGrid() const {
 void RowPools::prepare(int32_t ahead, CUstream stream, bool counted) {
   if (arguments.layer_count == 0)
     return;
-  constexpr unsigned kAllThreads = 1024, kThreads = 256;
-  ss::RowTables given = arguments;
-  int32_t first = 0;
-  void *plan[] = {&given, &first, &ahead};
-  launch(planFunction, unsigned(given.layer_count), 1, kAllThreads, stream,
-         plan);
+  plan(0, arguments.layer_count, ahead, stream);
   provide(stream, counted);
-  void *move[] = {&given};
+  move(stream);
+}
+
+void RowPools::prepareLayer(size_t layer, int32_t ahead, CUstream stream,
+                            bool counted) {
+  plan(tableOf[layer], 1, ahead, stream);
+  provide(stream, counted);
+  move(stream);
+}
+
+void RowPools::plan(int32_t first, int32_t count, int32_t ahead,
+                    CUstream stream) {
+  constexpr unsigned kAllThreads = 1024;
+  ss::RowTables given = arguments;
+  void *parameters[] = {&given, &first, &ahead};
+  launch(planFunction, unsigned(count), 1, kAllThreads, stream, parameters);
+}
+
+/// Copies what moves, and sets where states are.
+void RowPools::move(CUstream stream) const {
+  constexpr unsigned kThreads = 256;
+  ss::RowTables given = arguments;
+  void *parameters[] = {&given};
   launch(moveFunction, wideGrid(), unsigned(given.pool_count), kThreads, stream,
-         move);
+         parameters);
 }
 
 /// Answers what was asked, and reports.
@@ -264,13 +283,53 @@ void RowPools::checkRange(size_t layer, CUstream stream) const {
 }
 
 void RowPools::settle(CUstream stream) const {
+  launchOverRequests(settleFunction, stream);
+}
+
+void RowPools::cancel(CUstream stream) const {
+  launchOverRequests(cancelFunction, stream);
+}
+
+void RowPools::launchOverRequests(CUfunction function, CUstream stream) const {
   if (arguments.layer_count == 0)
     return;
   constexpr unsigned kBlocks = 8, kThreads = 256;
   ss::RowTables given = arguments;
   void *parameters[] = {&given};
-  launch(settleFunction, kBlocks, unsigned(given.pool_count), kThreads, stream,
+  launch(function, kBlocks, unsigned(given.pool_count), kThreads, stream,
          parameters);
+}
+
+bool RowPools::place(size_t layer, std::span<const int32_t> states,
+                     std::span<const int32_t> rows, int32_t *scratch,
+                     CUstream stream) {
+  const auto pool = size_t(sizes.poolOf[layer]);
+  const RowPoolSizes &size = sizes.pools[pool];
+  std::vector<int64_t> blocks(size.capacity.size());
+  for (int32_t wanted : rows)
+    ++blocks[size_t(size.classOf[size_t(wanted)])];
+  int64_t chunks = 0;
+  for (size_t c = 0; c < blocks.size(); ++c)
+    chunks += (blocks[c] + size.blocks[c] - 1) / size.blocks[c];
+  if (!memory[pool].reserve(chunks))
+    return false;
+  auto upload = [&](int32_t *to, std::span<const int32_t> from) {
+    SS_CUDA(context->driver(),
+            cuMemcpyHtoDAsync(reinterpret_cast<CUdeviceptr>(to), from.data(),
+                              from.size_bytes(), stream));
+  };
+  auto count = int32_t(states.size());
+  int32_t *second = scratch + count;
+  upload(scratch, states);
+  upload(second, rows);
+  ss::RowTables given = arguments;
+  int32_t index = tableOf[layer];
+  void *parameters[] = {&given, &index, &scratch, &second, &count};
+  constexpr unsigned kThreads = 256;
+  launch(placeFunction, wideGrid(), 1, kThreads, stream, parameters);
+  provide(stream, true);
+  move(stream);
+  return true;
 }
 
 void RowPools::release(int32_t slot, CUstream stream) const {

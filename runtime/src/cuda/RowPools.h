@@ -18,7 +18,8 @@
 
 #include <deque>
 #include <memory>
-#include <optional>
+#include <span>
+#include <vector>
 
 namespace sinkstate::runtime::cuda {
 
@@ -51,11 +52,23 @@ public:
   /// will be in a buffer beyond its count. `counted`: the launches run, and are
   /// not captured.
   void prepare(int32_t ahead, CUstream stream, bool counted);
+  /// The same for one layer, whose list of due states has changed within a step:
+  /// for compactions that do not wait for the end of the step, each between this
+  /// and settle(). cancel() first, once a step.
+  void prepareLayer(size_t layer, int32_t ahead, CUstream stream, bool counted);
+  /// Nothing will be launched over the lists that prepare() made.
+  void cancel(CUstream stream) const;
   /// In layers of f16, after densify and before the compaction: what does not
   /// fit the type stays in factors, and is listed for the compaction.
   void checkRange(size_t layer, CUstream stream) const;
   /// Ends what prepare() has begun: states that went dense take their block.
   void settle(CUstream stream) const;
+  /// Between steps: blocks of at least rows[i] rows for states[i] of a layer,
+  /// whose contents are lost; their rank is 0. False where there is no memory,
+  /// and some states may have got theirs. `scratch`: two tables on the device,
+  /// one after the other, with room for all of them.
+  bool place(size_t layer, std::span<const int32_t> states,
+             std::span<const int32_t> rows, int32_t *scratch, CUstream stream);
   /// The states of a slot have no rows any more.
   void release(int32_t slot, CUstream stream) const;
 
@@ -93,16 +106,19 @@ private:
   ss::RowLayer layerTable(const LayerManifest &layer,
                           const LayerPlaces &places, CUdeviceptr begin,
                           int32_t pool) const;
+  void plan(int32_t first, int32_t count, int32_t ahead, CUstream stream);
   void provide(CUstream stream, bool counted);
+  void move(CUstream stream) const;
   void launch(CUfunction function, unsigned x, unsigned y, unsigned threads,
               CUstream stream, void **parameters) const;
+  void launchOverRequests(CUfunction function, CUstream stream) const;
   unsigned wideGrid() const;
 
   std::shared_ptr<const Context> context;
   RowPoolLayout sizes;
   Module module;
-  CUfunction planFunction, provideFunction, moveFunction, checkFunction,
-      settleFunction, releaseFunction;
+  CUfunction planFunction, placeFunction, provideFunction, moveFunction, checkFunction,
+      settleFunction, cancelFunction, releaseFunction;
   PoolMemory::Budget budget;
   std::deque<PoolMemory> memory; ///< by pool
   DeviceMemory tables;

@@ -54,6 +54,15 @@ void hostPlanRows(void *, void *const *parameters, unsigned blocks) {
   }
 }
 
+void hostPlaceRows(void *, void *const *parameters, unsigned) {
+  const auto tables = value<ss::RowTables>(parameters, 0);
+  const auto index = value<int32_t>(parameters, 1);
+  const auto *states = value<const int32_t *>(parameters, 2);
+  const auto *rows = value<const int32_t *>(parameters, 3);
+  for (int32_t i = 0; i < value<int32_t>(parameters, 4); ++i)
+    ss::place_state(tables, index, states[i], rows[i]);
+}
+
 void hostProvideRows(void *, void *const *parameters, unsigned blocks) {
   auto *pools = value<ss::RowPool *>(parameters, 0);
   for (unsigned block = 0; block < blocks; ++block)
@@ -100,6 +109,13 @@ void hostSettleRows(void *, void *const *parameters, unsigned) {
       ss::settle_request(tables, tables.pools[p].requests[i]);
 }
 
+void hostCancelRows(void *, void *const *parameters, unsigned) {
+  const auto tables = value<ss::RowTables>(parameters, 0);
+  for (int32_t p = 0; p < tables.pool_count; ++p)
+    for (int32_t i = 0; i < tables.pools[p].grant_count; ++i)
+      ss::cancel_request(tables, tables.pools[p].requests[i]);
+}
+
 void hostReleaseRows(void *, void *const *parameters, unsigned blocks) {
   const auto tables = value<ss::RowTables>(parameters, 0);
   const auto slot = value<int32_t>(parameters, 1);
@@ -113,11 +129,14 @@ void hostReleaseRows(void *, void *const *parameters, unsigned blocks) {
 void addRowKernels() {
   const size_t tables = sizeof(ss::RowTables);
   const size_t plan[] = {tables, 4, 4}, one[] = {tables, 4}, pools[] = {8};
+  const size_t place[] = {tables, 4, 8, 8, 4};
   fake_add_kernel("ss_plan_rows", plan, 3, hostPlanRows, nullptr);
+  fake_add_kernel("ss_place_rows", place, 5, hostPlaceRows, nullptr);
   fake_add_kernel("ss_provide_rows", pools, 1, hostProvideRows, nullptr);
   fake_add_kernel("ss_move_rows", one, 1, hostMoveRows, nullptr);
   fake_add_kernel("ss_check_range", one, 2, hostCheckRange, nullptr);
   fake_add_kernel("ss_settle_rows", one, 1, hostSettleRows, nullptr);
+  fake_add_kernel("ss_cancel_rows", one, 1, hostCancelRows, nullptr);
   fake_add_kernel("ss_release_rows", one, 2, hostReleaseRows, nullptr);
 }
 

@@ -14,6 +14,9 @@ namespace sinkstate::test {
 
 /// ss_plan_rows(ss::RowTables, int32_t first, int32_t ahead)
 void hostPlanRows(void *, void *const *parameters, unsigned blocks);
+/// ss_place_rows(ss::RowTables, int32_t layer, const int32_t *states,
+///               const int32_t *rows, int32_t count)
+void hostPlaceRows(void *, void *const *parameters, unsigned blocks);
 /// ss_provide_rows(ss::RowPool *pools)
 void hostProvideRows(void *, void *const *parameters, unsigned blocks);
 /// ss_move_rows(ss::RowTables)
@@ -22,6 +25,8 @@ void hostMoveRows(void *, void *const *parameters, unsigned blocks);
 void hostCheckRange(void *, void *const *parameters, unsigned blocks);
 /// ss_settle_rows(ss::RowTables)
 void hostSettleRows(void *, void *const *parameters, unsigned blocks);
+/// ss_cancel_rows(ss::RowTables)
+void hostCancelRows(void *, void *const *parameters, unsigned blocks);
 /// ss_release_rows(ss::RowTables, int32_t slot)
 void hostReleaseRows(void *, void *const *parameters, unsigned blocks);
 

@@ -37,7 +37,8 @@ constexpr int64_t kSqueezed = int64_t(1) << 31;
 enum RowPurpose : int32_t {
   kResize = 0, ///< another block for the rows that a state has
   kGoDense = 1, ///< a block for its matrix, beside the one it has
-  kGoBack = 2   ///< a block for its factors, beside that of its matrix
+  kGoBack = 2,  ///< a block for its factors, beside that of its matrix
+  kSettled = 3  ///< nothing any more
 };
 
 struct RowRequest {

@@ -202,6 +202,18 @@ SS_BOTH_SIDES void squeeze_state(const RowTables &tables, int32_t index, int32_t
     ask_block(pool, rank, {index, state, 0, 0, kResize, 0});
 }
 
+/// What a state held is lost; it gets a block of at least `rows` rows.
+SS_BOTH_SIDES void place_state(const RowTables &tables, int32_t index, int32_t state,
+                               int32_t rows) {
+  const RowLayer &layer = tables.layers[index];
+  RowPool &pool = tables.pools[layer.pool];
+  layer.rank[state] = 0;
+  layer.folds[state] = 0;
+  const int32_t capacity = layer.row_capacity[state];
+  if (capacity < rows || capacity > pool.capacity[pool.class_of[rows]])
+    ask_block(pool, rows, {index, state, 0, 0, kResize, 0});
+}
+
 //===-- Moving: a team of threads per request ----------------------------===//
 
 /// Copies `bytes` bytes; both ends and the size are multiples of 2.
@@ -332,7 +344,7 @@ SS_BOTH_SIDES void settle_back(const RowTables &tables, RowPool &pool, const Row
 
 /// A state that went dense leaves its factors; one that had to be compacted
 /// within its rows says so.
-SS_BOTH_SIDES void settle_request(const RowTables &tables, const RowRequest &request) {
+SS_BOTH_SIDES void settle_request(const RowTables &tables, RowRequest &request) {
   const RowLayer &layer = tables.layers[request.layer];
   RowPool &pool = tables.pools[layer.pool];
   const int32_t state = request.state, block = granted_block(pool, request);
@@ -351,6 +363,20 @@ SS_BOTH_SIDES void settle_request(const RowTables &tables, const RowRequest &req
   }
   if (request.purpose == kGoBack && block != kNoBlock)
     settle_back(tables, pool, request, block);
+  request.purpose = kSettled;
+}
+
+/// Forgets a request whose lists nobody will launch over: blocks beside that of
+/// the state go back.
+SS_BOTH_SIDES void cancel_request(const RowTables &tables, RowRequest &request) {
+  const RowLayer &layer = tables.layers[request.layer];
+  RowPool &pool = tables.pools[layer.pool];
+  const int32_t block = granted_block(pool, request);
+  if ((request.purpose == kGoDense || request.purpose == kGoBack) && block != kNoBlock)
+    free_block(pool, block_base(pool, block, request.size_class));
+  if (request.purpose == kResize && block == kNoBlock)
+    layer.status[request.state] |= request.before;
+  request.purpose = kSettled;
 }
 
 /// A state of a fresh slot has no rows.
@@ -386,6 +412,14 @@ extern "C" __global__ void __launch_bounds__(1024)
   }
   if (threadIdx.x == 0)
     *layer.last_count = due;
+}
+
+/// Between steps: rows[i] rows for states[i].
+extern "C" __global__ void ss_place_rows(ss::RowTables tables, int32_t index,
+                                         const int32_t *states, const int32_t *rows,
+                                         int32_t count) {
+  for (int32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x)
+    ss::place_state(tables, index, states[i], rows[i]);
 }
 
 /// A warp per request: grid (any, pools).
@@ -435,6 +469,14 @@ extern "C" __global__ void ss_settle_rows(ss::RowTables tables) {
   for (int32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < pool.grant_count;
        i += gridDim.x * blockDim.x)
     ss::settle_request(tables, pool.requests[i]);
+}
+
+/// Grid (any, pools).
+extern "C" __global__ void ss_cancel_rows(ss::RowTables tables) {
+  ss::RowPool &pool = tables.pools[blockIdx.y];
+  for (int32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < pool.grant_count;
+       i += gridDim.x * blockDim.x)
+    ss::cancel_request(tables, pool.requests[i]);
 }
 
 /// A block per layer.
