@@ -21,17 +21,14 @@ void provide(ss::RowPool &pool, int32_t threads, bool backwards) {
     for (int32_t i = 0; i < threads; ++i)
       phase(pool, p, backwards ? threads - 1 - i : i, threads);
   };
+  each(ss::load_provision);
   ss::begin_provision(pool, p);
-  each([](ss::RowPool &pool, ss::Provision &, int32_t thread, int32_t threads) {
-    ss::clear_grants(pool, thread, threads);
-  });
+  each(ss::clear_grants);
   each(ss::serve_partial);
   each(ss::serve_leaving);
   ss::want_chunks(pool, p);
   each(ss::serve_fresh);
-  each([](ss::RowPool &pool, ss::Provision &, int32_t thread, int32_t threads) {
-    ss::count_denied(pool, thread, threads);
-  });
+  each(ss::count_grants);
   ss::end_provision(pool, p);
 }
 

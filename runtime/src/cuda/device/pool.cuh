@@ -172,7 +172,9 @@ SS_BOTH_SIDES int32_t granted_block(const RowPool &pool, const RowRequest &reque
 // thread: `thread` of `threads`.
 
 struct Provision {
-  int32_t asked[kMostClasses], given[kMostClasses], first_chunk[kMostClasses];
+  // By class.
+  int32_t asked[kMostClasses], given[kMostClasses], first_grant[kMostClasses];
+  int32_t blocks[kMostClasses], first_chunk[kMostClasses];
   int32_t chunks[kMostClasses], taken_blocks[kMostClasses];
   int64_t seen;
   int32_t limit, wanted, taken, used, top;
@@ -183,8 +185,19 @@ struct Provision {
 /// The chunks that a value of RowPool::limit allows.
 SS_BOTH_SIDES int32_t chunks_of(int64_t limit) { return int32_t(limit & 0x7fffffff); }
 
+/// A thread per class, and one for the limit, which is far away.
+SS_BOTH_SIDES void load_provision(RowPool &pool, Provision &p, int32_t thread, int32_t threads) {
+  for (int32_t c = thread; c < pool.class_count; c += threads) {
+    p.asked[c] = pool.asked[c];
+    p.blocks[c] = pool.blocks[c];
+    p.given[c] = p.chunks[c] = p.taken_blocks[c] = 0;
+    pool.asked[c] = 0;
+  }
+  if (thread == threads - 1)
+    p.seen = *pool.limit;
+}
+
 SS_BOTH_SIDES void begin_provision(RowPool &pool, Provision &p) {
-  p.seen = *pool.limit;
   p.limit = chunks_of(p.seen) < pool.chunk_count ? chunks_of(p.seen) : pool.chunk_count;
   pool.bound = p.limit;
   pool.squeezed = (p.seen & kSqueezed) != 0;
@@ -193,18 +206,17 @@ SS_BOTH_SIDES void begin_provision(RowPool &pool, Provision &p) {
   p.used_rows = 0;
   int32_t all = 0;
   for (int32_t c = 0; c < pool.class_count; ++c) {
-    p.asked[c] = pool.asked[c];
-    p.given[c] = p.chunks[c] = p.taken_blocks[c] = 0;
-    pool.first_grant[c] = all;
-    all += pool.asked[c];
-    pool.asked[c] = 0;
+    p.first_grant[c] = all;
+    all += p.asked[c];
   }
   pool.grant_count = pool.request_count < pool.most_requests ? pool.request_count
                                                              : pool.most_requests;
   pool.request_count = 0;
 }
 
-SS_BOTH_SIDES void clear_grants(RowPool &pool, int32_t thread, int32_t threads) {
+SS_BOTH_SIDES void clear_grants(RowPool &pool, Provision &p, int32_t thread, int32_t threads) {
+  for (int32_t c = thread; c < pool.class_count; c += threads)
+    pool.first_grant[c] = p.first_grant[c];
   for (int32_t i = thread; i < pool.grant_count; i += threads)
     pool.granted[i] = kNoBlock;
 }
@@ -220,7 +232,7 @@ SS_BOTH_SIDES int32_t serve(RowPool &pool, Provision &p, int32_t size_class, int
     for (; word != 0 && first + served < p.asked[size_class]; ++served) {
       const int32_t bit = lowest_bit(word);
       word &= word - 1;
-      pool.granted[pool.first_grant[size_class] + first + served] =
+      pool.granted[p.first_grant[size_class] + first + served] =
           chunk * kMostBlocks + w * 32 + bit;
     }
     words[w] = word;
@@ -267,7 +279,7 @@ SS_BOTH_SIDES void serve_leaving(RowPool &pool, Provision &p, int32_t thread, in
       continue;
     if (pool.leaving[chunk])
       serve_chunk(pool, p, chunk);
-    if (free_in(pool, chunk) == pool.blocks[c])
+    if (free_in(pool, chunk) == p.blocks[c])
       pool.chunk_class[chunk] = kNoBlock;
   }
 }
@@ -278,7 +290,7 @@ SS_BOTH_SIDES void want_chunks(RowPool &pool, Provision &p) {
     p.first_chunk[c] = p.wanted;
     const int32_t missing = p.asked[c] - p.given[c];
     if (missing > 0)
-      p.wanted += (missing + pool.blocks[c] - 1) / pool.blocks[c];
+      p.wanted += (missing + p.blocks[c] - 1) / p.blocks[c];
   }
 }
 
@@ -286,7 +298,7 @@ SS_BOTH_SIDES void give_chunk(RowPool &pool, Provision &p, int32_t chunk, int32_
   int32_t c = pool.class_count - 1;
   while (p.first_chunk[c] > number)
     --c;
-  const int32_t blocks = pool.blocks[c];
+  const int32_t blocks = p.blocks[c];
   for (int32_t w = 0; w < kMaskWords; ++w) {
     const int32_t bits = blocks - 32 * w;
     pool.free_blocks[int64_t(chunk) * kMaskWords + w] =
@@ -310,32 +322,36 @@ SS_BOTH_SIDES void serve_fresh(RowPool &pool, Provision &p, int32_t thread, int3
     const int32_t c = pool.chunk_class[chunk];
     if (c == kNoBlock)
       continue;
-    const int32_t taken = pool.blocks[c] - free_in(pool, chunk);
+    const int32_t taken = p.blocks[c] - free_in(pool, chunk);
     add_shared(&p.taken_blocks[c], taken);
     rows += int64_t(taken) * pool.capacity[c];
     ++used;
     top = chunk + 1;
   }
+  if (used == 0)
+    return;
   add_shared(&p.used, used);
   add_shared(&p.used_rows, rows);
   max_shared(&p.top, top);
 }
 
-SS_BOTH_SIDES void count_denied(RowPool &pool, int32_t thread, int32_t threads) {
+/// Counts what was denied, and the chunks that would do.
+SS_BOTH_SIDES void count_grants(RowPool &pool, Provision &p, int32_t thread, int32_t threads) {
+  for (int32_t c = thread; c < pool.class_count; c += threads) {
+    // A sixteenth more than there are, so that states come and go in place.
+    const int32_t room = p.taken_blocks[c] + p.taken_blocks[c] / 16;
+    pool.enough[c] = (room + p.blocks[c] - 1) / p.blocks[c];
+  }
   int64_t denied = 0;
   for (int32_t i = thread; i < pool.grant_count; i += threads)
     denied += pool.granted[i] == kNoBlock;
-  add_shared(&pool.denied, denied);
+  if (denied > 0)
+    add_shared(&pool.denied, denied);
 }
 
 SS_BOTH_SIDES void end_provision(RowPool &pool, const Provision &p) {
   PoolReport report;
   pool.top = p.top;
-  for (int32_t c = 0; c < pool.class_count; ++c) {
-    // A sixteenth more than there are, so that states come and go in place.
-    const int32_t room = p.taken_blocks[c] + p.taken_blocks[c] / 16;
-    pool.enough[c] = (room + pool.blocks[c] - 1) / pool.blocks[c];
-  }
   report.step = ++pool.step;
   report.used_rows = p.used_rows;
   report.denied = pool.denied;
@@ -372,10 +388,12 @@ extern "C" __global__ void __launch_bounds__(1024) ss_provide_rows(ss::RowPool *
   __shared__ ss::Provision p;
   ss::RowPool &pool = pools[blockIdx.x];
   const int32_t thread = threadIdx.x, threads = blockDim.x;
+  ss::load_provision(pool, p, thread, threads);
+  __syncthreads();
   if (thread == 0)
     ss::begin_provision(pool, p);
   __syncthreads();
-  ss::clear_grants(pool, thread, threads);
+  ss::clear_grants(pool, p, thread, threads);
   __syncthreads();
   ss::serve_partial(pool, p, thread, threads);
   __syncthreads();
@@ -386,7 +404,7 @@ extern "C" __global__ void __launch_bounds__(1024) ss_provide_rows(ss::RowPool *
   __syncthreads();
   ss::serve_fresh(pool, p, thread, threads);
   __syncthreads();
-  ss::count_denied(pool, thread, threads);
+  ss::count_grants(pool, p, thread, threads);
   __syncthreads();
   if (thread == 0)
     ss::end_provision(pool, p);

@@ -434,6 +434,8 @@ extern "C" __global__ void ss_move_rows(ss::RowTables tables) {
     if (request.purpose == ss::kResize && block != ss::kNoBlock)
       ss::copy_state(layer, pool, layer.rank[request.state], layer.row_base[request.state],
                      ss::block_base(pool, block, request.size_class), lane, 32);
+    // Whoever sees the new place finds the rows there.
+    __threadfence();
     __syncwarp();
     if (lane == 0)
       ss::finish_request(tables, request, block);
