@@ -131,8 +131,6 @@ public:
              "frozen parts are not consolidated on the CUDA device"},
             {"DeterministicRuns",
              "frozen parts are not consolidated on the CUDA device"},
-            {"DenseFallback", "states do not go dense on the CUDA device"},
-            {"NarrowFallback", "states do not go dense on the CUDA device"},
             {"NarrowRows.KeepConsolidatedRunsClose",
              "frozen parts are not consolidated on the CUDA device"},
             {"NarrowRows.AreHandedOver",
@@ -142,7 +140,6 @@ public:
   }
   void configure(ss_engine_options &options) const override {
     options.device = SS_DEVICE_CUDA;
-    options.dense_fallback = 0;
     options.consolidate_every = 0;
   }
 

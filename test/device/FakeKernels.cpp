@@ -3,6 +3,7 @@
 #include "FakeKernels.h"
 
 #include "FakeCuda.h"
+#include "HostRows.h"
 #include "HostSchedule.h"
 
 #include "cuda/device/schedule.cuh"
@@ -63,6 +64,7 @@ void addFakeKernels(const std::vector<std::string> &folders) {
   fake_add_kernel("ss_schedule", batch, 3, hostSchedule, nullptr);
   fake_add_kernel("ss_advance", batch, 3, hostAdvance, nullptr);
   fake_add_kernel("ss_reset_slot", one, 2, hostReset, nullptr);
+  addRowKernels();
   for (const std::string &folder : folders)
     registerPackage(folder);
 }

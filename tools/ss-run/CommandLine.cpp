@@ -42,12 +42,13 @@ const ValueOption valueOptions[] = {
      "cpu: where those SVDs run, in the decode call or on threads of their "
      "own (inline)"},
     {"dense-fallback", &OptionTexts::denseFallback, "on|off",
-     "keep a state dense where its factors would be larger (cpu: on, cuda: "
-     "off)"},
+     "keep a state dense where its factors would be larger (on; cuda with "
+     "--row-capacity: off)"},
     {"device", &OptionTexts::device, "cpu|cuda|cuda:N",
      "where the states are (cpu)"},
     {"row-capacity", &OptionTexts::rowCapacity, "N",
-     "cuda: rows of every state, 0: as many as it can ever need (0)"},
+     "cuda: rows that every state has from the beginning, 0: those it needs, "
+     "from pools (0)"},
     {"dense", &OptionTexts::dense, "compiled|reference",
      "what the dense run uses: the compiler's dense kernels, or the example's "
      "plain loop (compiled; without a compiler and --dense-package reference)"},

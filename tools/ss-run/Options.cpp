@@ -100,7 +100,7 @@ void applyDevice(Checker &checker, const OptionTexts &texts,
   const std::string_view cuda = "cuda";
   if (text.compare(0, cuda.size(), cuda) == 0) {
     options.device = Device::Cuda;
-    options.denseFallback = false;
+    options.denseFallback = options.rowCapacity == 0;
     options.consolidateEvery = 0;
     const std::string_view rest = std::string_view(text).substr(cuda.size());
     const bool bare = rest.empty();

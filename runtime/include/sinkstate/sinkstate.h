@@ -15,10 +15,11 @@
  * Devices: on the CPU every call is done when it returns, and `stream` is not
  * looked at. On CUDA the calls that take a `stream` (a CUstream or
  * cudaStream_t; NULL is the legacy default stream) only queue work on it. The
- * calls of a step (ss_begin_step, ss_decode_layer, ss_end_step) allocate
- * nothing, wait for nothing and may be captured in a CUDA graph, which then may
- * be replayed for every step of that batch size: slots, positions and counts
- * are read from device memory. Work on one engine has to be in one order: use
+ * calls of a step (ss_begin_step, ss_decode_layer, ss_end_step) wait for nothing
+ * and may be captured in a CUDA graph, which then may be replayed for every step
+ * of that batch size: slots, positions and counts are read from device memory.
+ * They allocate nothing, but that ss_begin_step, where it is not captured, may
+ * map memory for the rows of states (ss_engine_tend). Work on one engine has to be in one order: use
  * one stream, or make the streams wait for each other. Arrays that kernels
  * touch (slots, inputs, weights, y) are device memory of the engine's GPU, and
  * values in them cannot be checked before they are used.
@@ -141,7 +142,10 @@ typedef enum ss_consolidation {
 /* What an engine does when rows need memory that there is not. */
 typedef enum ss_exhaustion {
   SS_EXHAUSTION_REFUSE = 0, /* the call is SS_OUT_OF_MEMORY, before anything
-                               has changed: free a slot and repeat it */
+                               has changed: free a slot and repeat it. On CUDA
+                               the calls between steps are; a step that runs all
+                               the same, in a graph, compacts as below, and
+                               ss_engine_synchronize reports it */
   SS_EXHAUSTION_TIGHTEN = 1 /* the compaction keeps the largest components that
                                fit the rows the state has: status bit 8, and
                                counted. SS_OUT_OF_MEMORY only where a state has
@@ -155,19 +159,21 @@ typedef struct ss_engine_options {
   int32_t threads;           /* workers of the CPU device, at most 1024; 0: all
                                 processors */
   int32_t dense_fallback;    /* 1: a state goes dense where factors are larger;
-                                0: never; -1: CPU 1, CUDA 0 (it has no other) */
+                                0: never; -1: 1, but 0 with row_capacity. On
+                                CUDA a dense state comes back only in f32 and
+                                where the package has the layer's init kernel */
   int32_t consolidate_every; /* compactions of a state between two exact SVDs of
                                 its frozen part; 0: never (only when rows would
                                 run out); -1: CPU 4, CUDA 0 (it has no other) */
   int32_t device;            /* an ss_device_kind */
   int32_t device_ordinal;    /* which GPU, as CUDA numbers them */
-  int32_t row_capacity;      /* CUDA: rows allocated for every state, where a
-                                layer's bound is not smaller; compaction keeps
-                                at most row_capacity less the layer's buffer,
-                                and status bit 8 says where that dropped some
-                                that the policy would have kept. 0: every
-                                layer's bound, which a state reaches only where
-                                its frozen part overlaps much. CPU: 0 */
+  int32_t row_capacity;      /* CUDA: 0: states have the rows that they need, in
+                                pools that grow and shrink. Else every state has
+                                so many rows from the beginning (at most its
+                                layer's bound); compaction keeps at most
+                                row_capacity less the layer's buffer, and status
+                                bit 8 says where that dropped some that the
+                                policy would have kept. CPU: 0 */
   int32_t consolidation;     /* an ss_consolidation; -1: CPU inline, CUDA off */
   int32_t consolidation_threads; /* of the SVDs, 1 to 256; 0: one. The download
                                 and the upload have one more each */
@@ -206,8 +212,10 @@ SS_API void ss_engine_options_init_sized(ss_engine_options *options,
                                          size_t struct_size);
 
 /* Bytes an engine would need, before anything is allocated and without looking
- * for a device. `expected` takes every state at half its rank bound; on CUDA
- * everything is allocated at once, and both are what that takes. */
+ * for a device. `expected` takes every state at half its rank bound; on CUDA with
+ * row_capacity everything is allocated at once, and both are what that takes.
+ * `worst_case` there includes the blocks that states hold while they move, and
+ * is at most state_bytes_limit. */
 typedef struct ss_memory_plan {
   uint32_t struct_size;
   int64_t worst_case;
@@ -346,6 +354,16 @@ SS_API ss_result ss_end_step_rows(ss_engine *engine, const ss_rows *rows);
  * wrong in it. For tests and measurements; not while a stream is captured. */
 SS_API ss_result ss_engine_synchronize(ss_engine *engine, void *stream);
 
+/* Looks after the memory of states between two steps, without waiting: maps
+ * more where the device has reported that rows get short, gives back what no
+ * state uses, and releases the rows of freed slots. ss_begin_step and
+ * ss_slot_alloc do the same where they are not captured, so that only an engine
+ * that replays graphs has to call it: before each replay, or every few.
+ * SS_OUT_OF_MEMORY where the next step may find no rows and the options say
+ * SS_EXHAUSTION_REFUSE; steps that are run nevertheless compact within the rows
+ * that states have. On the CPU it does nothing. */
+SS_API ss_result ss_engine_tend(ss_engine *engine, void *stream);
+
 /* ---- memory ------------------------------------------------------------ */
 
 /* Memory of the engine's device, for callers that have no other way to it. On
@@ -421,7 +439,7 @@ typedef struct ss_layer_statistics {
   int32_t rank_max;
   int32_t buffered_max;    /* most pairs in a buffer */
   int64_t dense_bytes, live_bytes; /* as in ss_statistics */
-  int64_t allocated_bytes; /* on the CPU; 0 on CUDA, whose layers share */
+  int64_t allocated_bytes; /* on the CPU; 0 on CUDA, whose layers share pools */
 } ss_layer_statistics;
 SS_API ss_result ss_layer_get_statistics(const ss_engine *engine, int32_t layer,
                                          ss_layer_statistics *out);

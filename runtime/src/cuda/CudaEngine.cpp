@@ -26,6 +26,13 @@ void planMemory(const Package &package, const ss_engine_options &options,
   const CudaLayout layout(package.manifest(), options);
   plan.worst_case = plan.expected = layout.bytes;
   plan.dense = layout.denseBytes;
+  if (!layout.pooled)
+    return;
+  const PoolPlan pools = planPools(package.manifest(), layout);
+  plan.worst_case += pools.worst;
+  plan.expected += pools.expected;
+  if (options.state_bytes_limit > 0)
+    plan.worst_case = std::min(plan.worst_case, options.state_bytes_limit);
 }
 
 CudaEngine::CudaEngine(std::shared_ptr<const Package> loaded,
@@ -43,6 +50,8 @@ CudaEngine::CudaEngine(std::shared_ptr<const Package> loaded,
   compactions = std::make_unique<CompactionStreams>(
       context, std::max(0, options.compaction_streams));
   memory = DeviceMemory(context, size_t(layout.bytes));
+  if (layout.pooled)
+    makePools(compiler, options);
   prepareMemory();
   freeSlots.reserve(size_t(slotCount));
   for (int32_t slot = slotCount; slot-- > 0;)
@@ -58,6 +67,7 @@ CudaEngine::~CudaEngine() {
     bookkeeping.reset();
     own.reset();
     compactions.reset();
+    pools.reset();
     memory = DeviceMemory();
   } catch (const Failure &) {
     // The context is gone, and everything in it.
@@ -77,23 +87,29 @@ void CudaEngine::prepareMemory() {
                           nullptr, nullptr, layer.heads, layer.buffer, 0, 1, 0});
     if (layer.denseForm)
       continue;
-    std::vector<int64_t> base(size_t(places.sizes.states));
-    for (size_t state = 0; state < base.size(); ++state)
-      base[state] = int64_t(state) * places.capacity;
-    own->copyIn(memory.address() + CUdeviceptr(places.rowBase), base.data(),
-                base.size() * sizeof(int64_t));
-    const std::vector<int32_t> capacity(base.size(), int32_t(places.capacity));
-    own->copyIn(memory.address() + CUdeviceptr(places.rowCapacity),
-                capacity.data(), capacity.size() * sizeof(int32_t));
+    if (!layout.pooled)
+      fixRows(places);
     buffered.push_back({at<int32_t>(places.count), at<int32_t>(places.rank),
-                        at<int32_t>(places.status), at<int32_t>(places.work),
-                        at<int32_t>(places.workCount),
+                        at<int32_t>(places.status), at<int32_t>(places.due),
+                        at<int32_t>(places.dueCount),
                         at<int32_t>(places.order), layer.heads, layer.buffer,
                         layer.phase, 0, int32_t(places.sizes.breakEvenRank)});
   }
   own->copyIn(memory.address() + CUdeviceptr(layout.scheduleLayers),
               buffered.data(), buffered.size() * sizeof(ss::ScheduleLayer));
   own->wait();
+}
+
+/// Every state has the same number of rows, for ever.
+void CudaEngine::fixRows(const LayerPlaces &places) {
+  std::vector<int64_t> base(size_t(places.sizes.states));
+  for (size_t state = 0; state < base.size(); ++state)
+    base[state] = int64_t(state) * places.capacity;
+  own->copyIn(memory.address() + CUdeviceptr(places.rowBase), base.data(),
+              base.size() * sizeof(int64_t));
+  const std::vector<int32_t> capacity(base.size(), int32_t(places.capacity));
+  own->copyIn(memory.address() + CUdeviceptr(places.rowCapacity),
+              capacity.data(), capacity.size() * sizeof(int32_t));
 }
 
 ss::Schedule CudaEngine::schedule() const {
@@ -129,6 +145,8 @@ void CudaEngine::resetStates(int32_t slot, CUstream stream) {
   CurrentContext current(*context);
   compactions->join(stream);
   bookkeeping->reset(schedule(), slot, stream);
+  if (pools)
+    pools->release(slot, stream);
   for (size_t i = 0; i < layout.layers.size(); ++i) {
     if (!manifest.layers[i].denseForm)
       continue;
@@ -146,9 +164,14 @@ int32_t CudaEngine::allocateSlot(Stream stream) {
     fail(SS_SLOTS_EXHAUSTED, "all ", slotCount,
          " slots have owners: free one first or create the engine with more");
   const int32_t slot = freeSlots.back();
+  {
+    CurrentContext current(*context);
+    tendPools(asStream(stream), 1, false);
+  }
   resetStates(slot, asStream(stream));
   freeSlots.pop_back();
   inUse[size_t(slot)] = true;
+  std::erase(abandoned, slot);
   return slot;
 }
 
@@ -156,6 +179,8 @@ void CudaEngine::freeSlot(int32_t slot) {
   checkSlot(slot);
   inUse[size_t(slot)] = false;
   freeSlots.push_back(slot);
+  if (pools)
+    abandoned.push_back(slot);
 }
 
 void CudaEngine::resetSlot(int32_t slot, Stream stream) {
@@ -163,12 +188,24 @@ void CudaEngine::resetSlot(int32_t slot, Stream stream) {
   resetStates(slot, asStream(stream));
 }
 
+/// Ends what is left of a step that was abandoned, if one was.
+void CudaEngine::beginAfter(CUstream stream) {
+  compactions->join(stream);
+  if (stepBatch == 0)
+    return;
+  if (pools)
+    pools->cancel(stream);
+  stepBatch = 0;
+}
+
 void CudaEngine::beginStep(std::span<const int32_t> slots, Stream stream) {
   CurrentContext current(*context);
-  // Of a step that was abandoned.
-  compactions->join(asStream(stream));
+  beginAfter(asStream(stream));
+  tendPools(asStream(stream), 0, true);
   stepOrdered = hasOrder(int32_t(slots.size()));
   bookkeeping->begin(schedule(), slots, stepOrdered, asStream(stream));
+  if (pools)
+    pools->prepare(1, asStream(stream), !isCaptured(asStream(stream)));
   stepBatch = int32_t(slots.size());
   std::fill(decoded.begin(), decoded.end(), false);
   decodedCount = 0;
@@ -255,9 +292,12 @@ void CudaEngine::decodeLayer(int32_t index, const ss_decode_args &args) {
   checkStep(layer, index, args);
   CurrentContext current(*context);
   launchDecode(index, args);
-  if (!layer.denseForm)
-    launchCompact(index, args.batch,
-                  compactions->fork(asStream(args.stream)));
+  if (!layer.denseForm) {
+    const CUstream beside = compactions->fork(asStream(args.stream));
+    if (layout.layers[size_t(index)].sizes.denseFallback)
+      launchFold(index, args.batch, 1, beside);
+    launchCompact(index, args.batch, beside);
+  }
   decoded[size_t(index)] = true;
   ++decodedCount;
 }
@@ -279,6 +319,8 @@ void CudaEngine::endStep(std::span<const int32_t> slots, Stream stream) {
   }
   CurrentContext current(*context);
   compactions->join(asStream(stream));
+  if (pools)
+    pools->settle(asStream(stream));
   bookkeeping->advance(schedule(), slots, asStream(stream));
   stepBatch = 0;
 }
@@ -290,7 +332,7 @@ void CudaEngine::synchronize(Stream stream) {
   int32_t faults = 0;
   own->copyOut(&faults, word, sizeof faults);
   if (faults == 0)
-    return;
+    return reportRows();
   own->zero(word, sizeof faults);
   own->wait();
   if (faults & ss::kSlotOutOfRange)

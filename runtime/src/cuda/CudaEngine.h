@@ -4,7 +4,8 @@
 // lists) is device memory, so that the calls of a step only launch kernels and
 // can be captured in a graph. The host knows which slots have owners and which
 // layers of a step were decoded. Split by concern: CudaEngine.cpp (creation,
-// slots, steps), CudaInspection.cpp (looking at states).
+// slots, steps), CudaRows.cpp (the memory of rows), CudaInspection.cpp (looking
+// at states).
 //
 //===----------------------------------------------------------------------===//
 #ifndef SINKSTATE_CUDA_CUDAENGINE_H
@@ -15,6 +16,7 @@
 #include "cuda/DeviceSchedule.h"
 #include "cuda/Memory.h"
 #include "cuda/PackageKernels.h"
+#include "cuda/RowPools.h"
 #include "engine/StateEngine.h"
 
 #include <vector>
@@ -43,6 +45,7 @@ public:
   void decodeLayer(int32_t layer, const ss_decode_args &args) override;
   void endStep(std::span<const int32_t> slots, Stream stream) override;
   void synchronize(Stream stream) override;
+  void tend(Stream stream) override;
 
   int32_t layerCount() const override { return int32_t(layout.layers.size()); }
   void layerInfo(int32_t layer, ss_layer_info &info) const override;
@@ -50,6 +53,7 @@ public:
   void ranks(int32_t layer, int32_t slot, int32_t *ranks) const override;
   void status(int32_t layer, int32_t slot, int32_t *status) const override;
   void statistics(ss_statistics &out) const override;
+  void layerStatistics(int32_t layer, ss_layer_statistics &out) const override;
 
   void *allocateMemory(size_t bytes) override;
   void freeMemory(void *memory) override;
@@ -72,9 +76,28 @@ private:
   void checkStep(const LayerManifest &layer, int32_t index,
                  const ss_decode_args &args) const;
   bool hasOrder(int32_t batch) const;
+  void beginAfter(CUstream stream);
   void prepareMemory();
   void bindState(const LayerPlaces &places);
   void bindBuffers(const LayerPlaces &places);
+  void fixRows(const LayerPlaces &places);
+
+  // CudaRows.cpp
+  void makePools(const KernelCompiler &compiler,
+                 const ss_engine_options &options);
+  bool isCaptured(CUstream stream) const;
+  int64_t slotsInUse() const;
+  void tendPools(CUstream stream, int32_t joining, bool stepFollows);
+  void launchFold(int32_t layer, int32_t batch, int32_t countAhead,
+                  CUstream stream);
+  void launchReturn(const LayerManifest &layer, const LayerPlaces &places,
+                    int32_t batch, CUstream stream);
+  std::vector<int64_t> placeRows(int32_t layer, std::span<const int32_t> states,
+                                 std::span<const int32_t> rows,
+                                 CUstream stream);
+  [[noreturn]] void failForRows(int32_t layer);
+  void reportRows();
+  void rowStatistics(ss_statistics &out) const;
   ss::Schedule schedule() const;
   /// The device address `offset` bytes into the engine's memory.
   template <typename T> T *at(int64_t offset) const {
@@ -85,6 +108,7 @@ private:
   void waitForAll() const;
   void addPairs(const LayerManifest &layer, const LayerPlaces &places,
                 int32_t slot, float *states);
+  std::vector<int32_t> wholeTable(int64_t offset, int64_t count) const;
   void readState(int64_t offset, int32_t layer, int32_t slot,
                  int32_t *values) const;
 
@@ -98,6 +122,11 @@ private:
   std::unique_ptr<PackageKernels> kernels;
   std::unique_ptr<DeviceSchedule> bookkeeping;
   std::unique_ptr<CompactionStreams> compactions;
+  std::unique_ptr<RowPools> pools; ///< none: every state has its rows
+  int32_t exhaustion = SS_EXHAUSTION_REFUSE;
+  int64_t refusedCalls = 0;
+  /// Freed slots whose rows the device still holds.
+  std::vector<int32_t> abandoned;
 
   std::vector<bool> inUse;
   std::vector<int32_t> freeSlots; ///< the next one last

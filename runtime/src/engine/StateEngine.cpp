@@ -136,10 +136,17 @@ int32_t compactionStreams(int32_t given) {
 }
 
 void resolveForCuda(ss_engine_options &options) {
-  if (options.dense_fallback == 1)
-    fail(SS_INVALID_ARGUMENT,
-         "options.dense_fallback is 1, expected 0 or -1: states do not go "
-         "dense on the CUDA device");
+  const bool fixedRows = options.row_capacity != 0;
+  if (options.dense_fallback == kDeviceDecides)
+    options.dense_fallback = !fixedRows;
+  if (options.dense_fallback == 1 && fixedRows)
+    fail(SS_INVALID_ARGUMENT, "options.dense_fallback is 1, expected 0 or -1: "
+         "with options.row_capacity every state keeps the rows it has");
+  if (fixedRows &&
+      (options.state_bytes_limit != 0 || options.exhaustion != 0))
+    fail(SS_INVALID_ARGUMENT, "options.state_bytes_limit or exhaustion is not "
+         "0, expected 0: with options.row_capacity everything is allocated "
+         "with the engine");
   if (options.consolidate_every > 0)
     fail(SS_INVALID_ARGUMENT, "options.consolidate_every is ",
          options.consolidate_every,
@@ -150,13 +157,10 @@ void resolveForCuda(ss_engine_options &options) {
          options.consolidation,
          ", expected SS_CONSOLIDATION_OFF (0) or -1: frozen parts are not "
          "consolidated on the CUDA device");
-  if (options.max_batch != 0 || options.reserved_slots != 0 ||
-      options.state_bytes_limit != 0 || options.exhaustion != 0)
+  if (options.max_batch != 0 || options.reserved_slots != 0)
     fail(SS_INVALID_ARGUMENT,
-         "options.max_batch, reserved_slots, state_bytes_limit or exhaustion "
-         "is not 0, expected 0: the CUDA device takes int32 slots, negative "
-         "padding and f32, and allocates everything with the engine");
-  options.dense_fallback = 0;
+         "options.max_batch or reserved_slots is not 0, expected 0: the CUDA "
+         "device takes int32 slots, negative padding and f32");
   options.consolidate_every = 0;
   options.consolidation = SS_CONSOLIDATION_OFF;
   options.compaction_streams = compactionStreams(options.compaction_streams);
@@ -193,12 +197,6 @@ std::unique_ptr<StateEngine> createEngine(std::shared_ptr<const Package> package
                                               cuda::Driver::get());
   package->requireCpuCode();
   return std::make_unique<Engine>(std::move(package), options);
-}
-
-void StateEngine::layerStatistics(int32_t, ss_layer_statistics &) const {
-  fail(SS_NOT_SUPPORTED, "statistics of one layer are not supported on the "
-                         "CUDA device: use ss_state_ranks and "
-                         "ss_engine_statistics");
 }
 
 void describeLayer(const LayerManifest &layer, ss_layer_info &info) {

@@ -36,6 +36,8 @@ public:
   virtual void decodeLayer(int32_t layer, const ss_decode_args &args) = 0;
   virtual void endStep(std::span<const int32_t> slots, Stream stream) = 0;
   virtual void synchronize(Stream stream) = 0;
+  /// Looks after the memory between two steps; waits for nothing.
+  virtual void tend(Stream) {}
 
   // Inspection. Results are host memory.
   virtual int32_t layerCount() const = 0;
@@ -45,7 +47,8 @@ public:
   virtual void status(int32_t layer, int32_t slot, int32_t *status) const = 0;
   virtual void statistics(ss_statistics &out) const = 0;
   /// Fills `out`, apart from struct_size.
-  virtual void layerStatistics(int32_t layer, ss_layer_statistics &out) const;
+  virtual void layerStatistics(int32_t layer,
+                               ss_layer_statistics &out) const = 0;
 
   // Hand-over (handover/). A device that lacks one of them inherits it from
   // here: it fails with SS_NOT_SUPPORTED.

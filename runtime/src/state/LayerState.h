@@ -108,8 +108,7 @@ public:
   /// Of those, what tables, buffers and the rows of these states take up.
   int64_t tableBytes() const { return fixedBytes; }
   int64_t rowBytes(int64_t state) const {
-    return isDense(state) ? sizes.denseStateBytes()
-                          : rank[state] * (sizes.rowBytes() + 4);
+    return sizes.storedBytes(rank[state]);
   }
 
   // Kernel arguments. Null in layers of dense form.

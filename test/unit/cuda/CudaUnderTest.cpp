@@ -2,6 +2,7 @@
 
 #include "CudaUnderTest.h"
 
+#include "HostRows.h"
 #include "HostSchedule.h"
 
 #include "cuda/device/schedule.cuh"
@@ -106,6 +107,7 @@ OnFakeGpu::OnFakeGpu() {
   fake_add_kernel("ss_schedule", batch, 3, hostSchedule, nullptr);
   fake_add_kernel("ss_advance", batch, 3, hostAdvance, nullptr);
   fake_add_kernel("ss_reset_slot", one, 2, hostReset, nullptr);
+  addRowKernels();
 }
 
 ss_engine_options OnFakeGpu::cudaOptions(int32_t slots) {

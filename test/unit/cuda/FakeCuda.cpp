@@ -5,6 +5,8 @@
 #include "cuda/DriverTypes.h"
 
 #include <algorithm>
+#include <sys/mman.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
@@ -68,6 +70,10 @@ struct Machine {
   std::map<std::string, int> calls;
   std::map<std::string, Kernel> kernels;
   std::map<CUdeviceptr, size_t> memory;
+  size_t granularity = 4096; // of mapped memory; 0: it cannot be mapped
+  std::map<CUmemGenericAllocationHandle, size_t> handles;
+  CUmemGenericAllocationHandle lastHandle = 0;
+  std::map<CUdeviceptr, size_t> mappings;
   std::map<std::string, int> live; // other objects by kind
   CUstream capturing = nullptr;
   std::map<CUstream, Captured> captured; // `capturing` among them
@@ -146,7 +152,9 @@ CUresult fakecuDeviceGetAttribute(int *value, CUdevice_attribute attribute,
   const std::map<int, int> values = {{kMultiprocessorCount, 4},
                                      {kComputeCapabilityMajor, 9},
                                      {kComputeCapabilityMinor, 0},
-                                     {kMaxSharedMemoryPerBlockOptin, 232448}};
+                                     {kMaxSharedMemoryPerBlockOptin, 232448},
+                                     {kVirtualMemoryManagement,
+                                      machine.granularity > 0}};
   *value = values.at(attribute);
   return kSuccess;
 }
@@ -293,6 +301,106 @@ CUresult fakecuMemFree(CUdeviceptr pointer) {
   machine.memory.erase(found);
   std::free(reinterpret_cast<void *>(pointer));
   return enter("cuMemFree", kNotInCapture);
+}
+CUresult fakecuMemHostAlloc(void **memory, size_t bytes, unsigned) {
+  ENTER(kNotInCapture);
+  *memory = std::malloc(bytes);
+  std::memset(*memory, 0xff, bytes);
+  ++machine.live["host memory"];
+  return kSuccess;
+}
+CUresult fakecuMemHostGetDevicePointer(CUdeviceptr *pointer, void *host,
+                                       unsigned) {
+  ENTER(kNotInCapture);
+  *pointer = reinterpret_cast<CUdeviceptr>(host);
+  return kSuccess;
+}
+CUresult fakecuMemFreeHost(void *memory) {
+  std::free(memory);
+  --machine.live["host memory"];
+  return enter("cuMemFreeHost", kNotInCapture);
+}
+
+// Reserved addresses are pages that cannot be touched until they are mapped.
+CUresult fakecuMemGetAllocationGranularity(size_t *bytes,
+                                           const CUmemAllocationProp *, int) {
+  ENTER();
+  *bytes = machine.granularity;
+  return kSuccess;
+}
+CUresult fakecuMemAddressReserve(CUdeviceptr *begin, size_t bytes, size_t,
+                                 CUdeviceptr, unsigned long long) {
+  ENTER(kNotInCapture);
+  if (bytes == 0 || bytes % machine.granularity != 0)
+    return 1;
+  void *pages = mmap(nullptr, bytes, PROT_NONE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (pages == MAP_FAILED)
+    return kErrorOutOfMemory;
+  ++machine.live["reservation"];
+  *begin = reinterpret_cast<CUdeviceptr>(pages);
+  return kSuccess;
+}
+CUresult fakecuMemAddressFree(CUdeviceptr begin, size_t bytes) {
+  --machine.live["reservation"];
+  munmap(reinterpret_cast<void *>(begin), bytes);
+  return enter("cuMemAddressFree", kNotInCapture);
+}
+CUresult fakecuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
+                         const CUmemAllocationProp *properties,
+                         unsigned long long) {
+  ENTER(kNotInCapture);
+  if (bytes == 0 || bytes % machine.granularity != 0 ||
+      properties->type != kMemAllocationPinned)
+    return 1;
+  if (bytes > machine.limit - machine.used)
+    return kErrorOutOfMemory;
+  machine.used += bytes;
+  *handle = ++machine.lastHandle;
+  machine.handles[*handle] = bytes;
+  return kSuccess;
+}
+CUresult fakecuMemRelease(CUmemGenericAllocationHandle handle) {
+  auto found = machine.handles.find(handle);
+  if (found == machine.handles.end())
+    return 1;
+  machine.used -= found->second;
+  machine.handles.erase(found);
+  return enter("cuMemRelease", kNotInCapture);
+}
+CUresult fakecuMemMap(CUdeviceptr begin, size_t bytes, size_t,
+                      CUmemGenericAllocationHandle handle,
+                      unsigned long long) {
+  ENTER(kNotInCapture);
+  if (!machine.handles.count(handle) || machine.handles[handle] != bytes)
+    return 1;
+  ++machine.live["mapping"];
+  machine.mappings[begin] = bytes;
+  return kSuccess;
+}
+CUresult fakecuMemUnmap(CUdeviceptr begin, size_t bytes) {
+  if (machine.mappings.erase(begin) == 0)
+    return 1;
+  --machine.live["mapping"];
+  auto *pages = reinterpret_cast<void *>(begin);
+  madvise(pages, bytes, MADV_DONTNEED);
+  mprotect(pages, bytes, PROT_NONE);
+  return enter("cuMemUnmap", kNotInCapture);
+}
+CUresult fakecuMemSetAccess(CUdeviceptr begin, size_t bytes,
+                            const CUmemAccessDesc *access, size_t count) {
+  ENTER(kNotInCapture);
+  if (machine.mappings[begin] != bytes || count != 1 ||
+      access->flags != kMemAccessReadWrite)
+    return 1;
+  mprotect(reinterpret_cast<void *>(begin), bytes, PROT_READ | PROT_WRITE);
+  std::memset(reinterpret_cast<void *>(begin), 0xff, bytes);
+  return kSuccess;
+}
+CUresult fakecuStreamIsCapturing(CUstream stream, int *status) {
+  ENTER();
+  *status = machine.recording && stream == machine.capturing;
+  return kSuccess;
 }
 CUresult fakecuMemGetInfo(size_t *free, size_t *total) {
   ENTER();
@@ -459,7 +567,12 @@ const std::map<std::string, void *> functions = {
     FUNCTION(cuStreamEndCapture), FUNCTION(cuGraphInstantiateWithFlags),
     FUNCTION(cuGraphLaunch), FUNCTION(cuGraphExecDestroy),
     FUNCTION(cuGraphDestroy), FUNCTION(cuMemcpyDtoDAsync),
-    FUNCTION(cuEventCreate), FUNCTION(cuEventDestroy),
+    FUNCTION(cuMemHostAlloc), FUNCTION(cuMemHostGetDevicePointer),
+    FUNCTION(cuMemFreeHost), FUNCTION(cuMemGetAllocationGranularity),
+    FUNCTION(cuMemAddressReserve), FUNCTION(cuMemAddressFree),
+    FUNCTION(cuMemCreate), FUNCTION(cuMemRelease), FUNCTION(cuMemMap),
+    FUNCTION(cuMemUnmap), FUNCTION(cuMemSetAccess),
+    FUNCTION(cuStreamIsCapturing), FUNCTION(cuEventCreate), FUNCTION(cuEventDestroy),
     FUNCTION(cuEventRecord), FUNCTION(cuEventElapsedTime),
     FUNCTION(cuEventSynchronize)};
 
@@ -497,6 +610,7 @@ void fake_reset(void) {
 void fake_set_version(int version) { machine.version = version; }
 void fake_set_device_count(int count) { machine.devices = count; }
 void fake_set_memory_limit(size_t bytes) { machine.limit = bytes; }
+void fake_set_granularity(size_t bytes) { machine.granularity = bytes; }
 void fake_hide(const char *symbol) { machine.hidden.insert(symbol); }
 void fake_fail(const char *symbol, int error, int skip, int sticky) {
   machine.failures[symbol] = {error, skip, sticky != 0};
@@ -508,7 +622,7 @@ void fake_add_kernel(const char *name, const size_t *sizes, size_t count,
 int fake_calls(const char *symbol) { return machine.calls[symbol]; }
 int fake_forbidden_calls(void) { return machine.forbidden; }
 int fake_live_objects(void) {
-  int objects = int(machine.memory.size());
+  int objects = int(machine.memory.size() + machine.handles.size());
   for (auto &[kind, count] : machine.live)
     objects += count;
   return objects;

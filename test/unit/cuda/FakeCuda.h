@@ -26,6 +26,8 @@ void fake_reset(void);
 void fake_set_version(int version);
 void fake_set_device_count(int count);
 void fake_set_memory_limit(size_t bytes);
+/* Of memory that is mapped, a multiple of 4096; 0: it cannot be mapped. */
+void fake_set_granularity(size_t bytes);
 /* cuGetProcAddress does not find this function. */
 void fake_hide(const char *symbol);
 /* The call of this name that comes after `skip` others fails with `error`;

@@ -111,8 +111,12 @@ TEST(Options, ResolveDefaultsByDevice) {
   EXPECT_EQ(options->device, Device::Cuda);
   EXPECT_EQ(options->deviceOrdinal, 2);
   EXPECT_EQ(deviceName(*options), "cuda:2");
-  EXPECT_FALSE(options->denseFallback);
+  EXPECT_TRUE(options->denseFallback);
   EXPECT_EQ(options->consolidateEvery, 0);
+  texts.rowCapacity = "64";
+  options = checkOptions(texts);
+  ASSERT_TRUE(options) << options.error();
+  EXPECT_FALSE(options->denseFallback) << "states keep their rows";
   texts.denseFallback = "on";
   texts.consolidate = "3";
   texts.rowCapacity = "64";
