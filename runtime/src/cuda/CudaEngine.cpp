@@ -21,7 +21,9 @@ CUdeviceptr asAddress(const void *memory) {
 void planMemory(const Package &package, const ss_engine_options &options,
                 ss_memory_plan &plan) {
   const CudaLayout layout(package.manifest(), options);
-  plan.worst_case = plan.expected = layout.bytes;
+  plan.worst_case = plan.expected =
+      layout.bytes + CudaConsolidator::plannedBytes(package.manifest(), layout,
+                                                    options);
   plan.dense = layout.denseBytes;
 }
 
@@ -39,6 +41,8 @@ CudaEngine::CudaEngine(std::shared_ptr<const Package> loaded,
   own = std::make_unique<OwnStream>(context);
   memory = DeviceMemory(context, size_t(layout.bytes));
   prepareMemory();
+  consolidator = CudaConsolidator::create(
+      {context, manifest, layout, memory.address()}, options, compiler);
   freeSlots.reserve(size_t(slotCount));
   for (int32_t slot = slotCount; slot-- > 0;)
     freeSlots.push_back(slot);
@@ -47,6 +51,7 @@ CudaEngine::CudaEngine(std::shared_ptr<const Package> loaded,
 CudaEngine::~CudaEngine() {
   try {
     CurrentContext current(*context);
+    consolidator.reset();
     // Kernels of the last step may still read what is freed now.
     (void)context->driver().functions().cuCtxSynchronize();
     kernels.reset();
@@ -128,6 +133,8 @@ void CudaEngine::resetStates(int32_t slot, CUstream stream) {
     SS_CUDA(context->driver(),
             cuMemsetD8Async(begin, 0, size_t(bytes), stream));
   }
+  if (consolidator)
+    consolidator->slotChanged(slot, stream);
 }
 
 int32_t CudaEngine::allocateSlot(Stream stream) {
@@ -154,6 +161,8 @@ void CudaEngine::resetSlot(int32_t slot, Stream stream) {
 
 void CudaEngine::beginStep(std::span<const int32_t> slots, Stream stream) {
   CurrentContext current(*context);
+  if (consolidator)
+    consolidator->beginStep(asStream(stream));
   bookkeeping->begin(schedule(), slots, asStream(stream));
   stepBatch = int32_t(slots.size());
   std::fill(decoded.begin(), decoded.end(), false);
@@ -207,7 +216,12 @@ void CudaEngine::launchCompact(int32_t index, const ss_decode_args &args) {
   values.setPointer(Argument::WorkCount, at<int32_t>(places.workCount));
   values.setI32(Argument::CountAhead, 1);
   values.setF32(Argument::PolicyValue, places.sizes.policyValue);
-  values.setI32(Argument::MaxRank, places.maxRank);
+  // Where consolidation makes room before the next compaction, all rows may
+  // be used by this one.
+  values.setI32(Argument::MaxRank,
+                consolidator ? std::min(places.sizes.maxRank,
+                                        int32_t(places.capacity))
+                             : places.maxRank);
   values.setPointer(Argument::RowCapacity, at<int32_t>(places.rowCapacity));
   kernels->launch(layer.compact, values, int64_t(args.batch) * layer.heads,
                   asStream(args.stream));
@@ -240,6 +254,8 @@ void CudaEngine::endStep(std::span<const int32_t> slots, Stream stream) {
          layerCount(), " are decoded), expected every layer once");
   }
   CurrentContext current(*context);
+  if (consolidator)
+    consolidator->endStep(asStream(stream));
   bookkeeping->advance(schedule(), slots, asStream(stream));
   stepBatch = 0;
 }
@@ -247,6 +263,8 @@ void CudaEngine::endStep(std::span<const int32_t> slots, Stream stream) {
 void CudaEngine::synchronize(Stream stream) {
   CurrentContext current(*context);
   SS_CUDA(context->driver(), cuStreamSynchronize(asStream(stream)));
+  if (consolidator)
+    consolidator->drain(asStream(stream));
   const CUdeviceptr word = memory.address() + CUdeviceptr(layout.faults);
   int32_t faults = 0;
   own->copyOut(&faults, word, sizeof faults);

@@ -14,6 +14,7 @@
 #include "cuda/DeviceSchedule.h"
 #include "cuda/Memory.h"
 #include "cuda/PackageKernels.h"
+#include "cuda/consolidation/CudaConsolidator.h"
 #include "engine/StateEngine.h"
 
 #include <vector>
@@ -102,6 +103,8 @@ private:
   int32_t decodedCount = 0;
 
   ArgumentValues values;
+  /// Null: frozen parts are left as they are. Last: its threads use the rest.
+  std::unique_ptr<CudaConsolidator> consolidator;
 };
 
 } // namespace sinkstate::runtime::cuda
