@@ -92,6 +92,35 @@ void applyPolicy(Checker &checker, const OptionTexts &texts,
                  "at most " + std::to_string(maxCompaction) + " together");
 }
 
+/// "off", "asynchronous", and so on. On a GPU, which consolidates only where it
+/// is asked to, this asks for it.
+void applyConsolidation(Checker &checker, const OptionTexts &texts,
+                        RunOptions &options) {
+  const bool cuda = options.device == Device::Cuda;
+  const std::string &text = texts.consolidation;
+  if (!text.empty()) {
+    const char *const modes[] = {"off", "inline", "asynchronous",
+                                 "deterministic"};
+    const auto *found = std::find(std::begin(modes), std::end(modes), text);
+    options.consolidation = static_cast<int>(found - std::begin(modes));
+    if (found == std::end(modes))
+      checker.fail("consolidation", "'" + text + "'",
+                   "off, inline, asynchronous or deterministic");
+    else if (cuda && text == "inline")
+      checker.fail("consolidation", "'inline'",
+                   "off, asynchronous or deterministic on cuda, where no call "
+                   "waits for the host");
+  }
+  if (cuda && (text.empty() || text == "off"))
+    options.consolidateEvery = 0;
+  if (texts.consolidate == "off")
+    options.consolidateEvery = 0;
+  else
+    options.consolidateEvery =
+        checker.integer("consolidate", texts.consolidate,
+                        options.consolidateEvery, 1, maxCount, " or off");
+}
+
 /// "cpu", "cuda" or "cuda:1". What an engine does by itself depends on it: a
 /// GPU's has no dense fallback and no consolidation unless asked for.
 void applyDevice(Checker &checker, const OptionTexts &texts,
@@ -101,7 +130,6 @@ void applyDevice(Checker &checker, const OptionTexts &texts,
   if (text.compare(0, cuda.size(), cuda) == 0) {
     options.device = Device::Cuda;
     options.denseFallback = false;
-    options.consolidateEvery = 0;
     const std::string_view rest = std::string_view(text).substr(cuda.size());
     const bool bare = rest.empty();
     if (!bare &&
@@ -270,23 +298,7 @@ Result<RunOptions> ss_run::checkOptions(const OptionTexts &texts,
   integer("generate", texts.generate, options.generate, 0, maxCount);
   integer("row-capacity", texts.rowCapacity, options.rowCapacity, 0, maxCount);
   applyDevice(checker, texts, options);
-  if (texts.consolidate == "off")
-    options.consolidateEvery = 0;
-  else
-    options.consolidateEvery =
-        checker.integer("consolidate", texts.consolidate,
-                        options.consolidateEvery, 1, maxCount, " or off");
-  if (!texts.consolidation.empty()) {
-    const char *const modes[] = {"off", "inline", "asynchronous",
-                                 "deterministic"};
-    const auto *found = std::find(std::begin(modes), std::end(modes),
-                                  texts.consolidation);
-    if (found == std::end(modes))
-      checker.fail("consolidation", "'" + texts.consolidation + "'",
-                   "off, inline, asynchronous or deterministic");
-    else
-      options.consolidation = static_cast<int>(found - std::begin(modes));
-  }
+  applyConsolidation(checker, texts, options);
   options.denseFallback = checker.onOff("dense-fallback", texts.denseFallback,
                                         options.denseFallback);
   if (!texts.seed.empty() && !parseWhole(texts.seed, options.seed))
