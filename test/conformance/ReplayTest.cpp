@@ -98,7 +98,8 @@ TEST_P(Replay, TakesOverWhatIsConsolidatedMeanwhile) {
   test::GraphReplay replay(run.driver);
   std::vector<DrivenRequest> requests;
   RequestStyle style;
-  style.rank = 6;
+  style.rank = 12;
+  style.noise = 0.05;
   for (uint64_t seed = 0; seed < 3; ++seed)
     requests.push_back(run.request(seed, style));
   for (int step = 0; step < 120; ++step) {
@@ -113,7 +114,7 @@ TEST_P(Replay, TakesOverWhatIsConsolidatedMeanwhile) {
   EXPECT_EQ(replay.captured(), 1u);
   for (DrivenRequest &request : requests)
     for (size_t layer = 0; layer < run.layers.size(); ++layer)
-      EXPECT_LT(run.driver.stateError(request, layer), 0.3)
+      EXPECT_LT(run.driver.stateError(request, layer), 0.5)
           << "layer " << layer;
   run.engine.synchronize();
   const ss_statistics s = run.engine.statistics();

@@ -127,6 +127,7 @@ void expectTruncatedRun(const Case &parameter,
     if (step % 20 != 19)
       continue;
     SCOPED_TRACE("token " + std::to_string(step));
+    run.engine.synchronize(); // what is due has then landed
     const std::vector<float> h = run.engine.densify(0, request.slot);
     const std::vector<int32_t> ranks = run.engine.ranks(0, request.slot);
     for (int64_t head = 0; head < layer.heads; ++head) {
@@ -199,7 +200,9 @@ TEST_P(ConsolidatedRuns, ThatWaitForNothingStayClose) {
   const ss_statistics s = run.engine.statistics();
   EXPECT_EQ(s.consolidation_waits, 0);
   EXPECT_GT(s.consolidations_landed, 0);
-  EXPECT_GT(s.components_removed, 0);
+  // What the other policies have left is far above rounding.
+  if (run.layers[0].policyKind == "relative")
+    EXPECT_GT(s.components_removed, 0);
   EXPECT_EQ(s.consolidations_started,
             s.consolidations_landed + s.consolidations_dropped);
 }

@@ -51,9 +51,9 @@ CudaEngine::CudaEngine(std::shared_ptr<const Package> loaded,
 CudaEngine::~CudaEngine() {
   try {
     CurrentContext current(*context);
-    consolidator.reset();
     // Kernels of the last step may still read what is freed now.
     (void)context->driver().functions().cuCtxSynchronize();
+    consolidator.reset();
     kernels.reset();
     bookkeeping.reset();
     own.reset();

@@ -48,9 +48,12 @@ public:
   void slotChanged(int32_t slot, CUstream stream) const {
     rows.noteSlot(slot, stream);
   }
-  /// Lands everything under way, where results land when they are there.
-  /// Everything on the stream is done.
+  /// Lands everything that may land now. Everything on the stream is done.
   virtual void drain(CUstream stream) = 0;
+
+  /// While it is held nothing of the states' memory is read, so that some of it
+  /// may be unmapped. Waits for a copy of one job's rows at most.
+  std::unique_lock<std::mutex> holdReads() { return rows.holdReads(); }
 
   int64_t bytes() const { return rows.bytes(); }
   void addStatistics(ss_statistics &out) const;

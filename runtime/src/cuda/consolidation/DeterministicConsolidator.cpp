@@ -121,6 +121,11 @@ void DeterministicConsolidator::beginStep(CUstream stream) {
          "waits for them: use SS_CONSOLIDATION_ASYNCHRONOUS with graphs, or "
          "do not capture");
   SS_CUDA(context->driver(), cuStreamSynchronize(stream));
+  settle(stream);
+}
+
+/// Everything on the stream is done, so that positions are known.
+void DeterministicConsolidator::settle(CUstream stream) {
   std::lock_guard lock(mutex);
   const std::span<const int64_t> positions = rows.positions();
   std::vector<std::unique_ptr<HostJob>> due;

@@ -20,7 +20,8 @@ public:
   ~DeterministicConsolidator() override;
 
   void beginStep(CUstream stream) override;
-  void drain(CUstream) override {}
+  /// Lands what is due before the next token of each request.
+  void drain(CUstream stream) override { settle(stream); }
 
 private:
   struct Landing {
@@ -38,6 +39,7 @@ private:
   int64_t landsAt(int32_t layer, int64_t position) const;
   void waitFor(int32_t layer, int32_t slot);
   void begin(int32_t layer, int32_t slot, uint64_t epoch, int64_t position);
+  void settle(CUstream stream);
   void land(std::vector<std::unique_ptr<HostJob>> jobs, CUstream stream);
   size_t landSome(std::span<HostJob *const> jobs, CUstream stream);
 

@@ -141,6 +141,7 @@ void FrozenRows::readStates(const HostJob &job) {
                                     host.at<int32_t>(plan.hostSlots),
                                     targets.size() * sizeof(int32_t), stream));
   downloads.zero(addressOf(plan.gatherUsed), sizeof(uint64_t));
+  const std::lock_guard lock(reading);
   kernels.gather({tables[size_t(job.job.layer)], frozen.position,
                   onDevice<int32_t>(plan.gatherSlots),
                   onDevice<ss::GatheredState>(plan.gatherStates),

@@ -17,6 +17,7 @@
 #include "cuda/consolidation/ConsolidationKernels.h"
 #include "cuda/consolidation/FrozenPlan.h"
 
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -70,6 +71,10 @@ public:
   /// changed meanwhile is left `cancelled`; one that has nothing to consolidate
   /// keeps count 0.
   void download(HostJob &job);
+  /// Keeps downloads from reading rows on the device.
+  std::unique_lock<std::mutex> holdReads() {
+    return std::unique_lock<std::mutex>(reading);
+  }
   /// The positions of all slots; waits for the copy alone.
   std::span<const int64_t> positions();
 
@@ -120,6 +125,7 @@ private:
   ss::Frozen frozen = {};
   ss::Mailboxes mailboxes = {};
   Box boxes[ss::kMailboxes];
+  std::mutex reading;
 };
 
 template <typename Body>
