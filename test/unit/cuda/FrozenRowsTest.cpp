@@ -27,9 +27,9 @@ using consolidation::StateCopy;
 
 namespace {
 
-LayerSpec layerOf(const std::string &storage) {
+LayerSpec layerOf(const std::string &storage, const char *name) {
   LayerSpec layer = gdnLayer(2, 1, 15, 24); // rows of 39 elements
-  layer.name = "layer0";
+  layer.name = name;
   layer.active = 3;
   layer.buffer = 4;
   layer.storage = storage;
@@ -40,7 +40,8 @@ LayerSpec layerOf(const std::string &storage) {
 struct States {
   explicit States(const std::string &storage)
       : manifest(parseManifest(
-            referenceManifest({layerOf(storage), layerOf(storage)}))),
+            referenceManifest({layerOf(storage, "layer0"),
+                               layerOf(storage, "layer1")}))),
         options(optionsOf()), layout(manifest, options),
         context(Context::open(Driver::get(), 0)), current(*context),
         memory(context, size_t(layout.bytes)), stream(context),
