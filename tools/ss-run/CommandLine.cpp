@@ -39,8 +39,8 @@ const ValueOption valueOptions[] = {
      "cuda: off)"},
     {"consolidation", &OptionTexts::consolidation,
      "off|inline|asynchronous|deterministic",
-     "cpu: where those SVDs run, in the decode call or on threads of their "
-     "own (inline)"},
+     "where those SVDs run, in the decode call (cpu) or on threads of their "
+     "own (cpu: inline, cuda: asynchronous where --consolidate is given)"},
     {"dense-fallback", &OptionTexts::denseFallback, "on|off",
      "keep a state dense where its factors would be larger (on; cuda with "
      "--row-capacity: off)"},

@@ -92,8 +92,38 @@ void applyPolicy(Checker &checker, const OptionTexts &texts,
                  "at most " + std::to_string(maxCompaction) + " together");
 }
 
+/// "off", "asynchronous", and so on. On a GPU, which consolidates only where it
+/// is asked to, this asks for it.
+void applyConsolidation(Checker &checker, const OptionTexts &texts,
+                        RunOptions &options) {
+  const bool cuda = options.device == Device::Cuda;
+  const std::string &text = texts.consolidation;
+  if (!text.empty()) {
+    const char *const modes[] = {"off", "inline", "asynchronous",
+                                 "deterministic"};
+    const auto *found = std::find(std::begin(modes), std::end(modes), text);
+    options.consolidation = static_cast<int>(found - std::begin(modes));
+    if (found == std::end(modes))
+      checker.fail("consolidation", "'" + text + "'",
+                   "off, inline, asynchronous or deterministic");
+    else if (cuda && text == "inline")
+      checker.fail("consolidation", "'inline'",
+                   "off, asynchronous or deterministic on cuda, where no call "
+                   "waits for the host");
+  }
+  if (cuda && (text.empty() || text == "off"))
+    options.consolidateEvery = 0;
+  if (texts.consolidate == "off")
+    options.consolidateEvery = 0;
+  else
+    options.consolidateEvery =
+        checker.integer("consolidate", texts.consolidate,
+                        options.consolidateEvery, 1, maxCount, " or off");
+}
+
 /// "cpu", "cuda" or "cuda:1". What an engine does by itself depends on it: a
-/// GPU's has no dense fallback and no consolidation unless asked for.
+/// GPU consolidates only where it is asked to, and states with a fixed number of
+/// rows do not go dense.
 void applyDevice(Checker &checker, const OptionTexts &texts,
                  RunOptions &options) {
   const std::string &text = texts.device;
@@ -101,7 +131,6 @@ void applyDevice(Checker &checker, const OptionTexts &texts,
   if (text.compare(0, cuda.size(), cuda) == 0) {
     options.device = Device::Cuda;
     options.denseFallback = options.rowCapacity == 0;
-    options.consolidateEvery = 0;
     const std::string_view rest = std::string_view(text).substr(cuda.size());
     const bool bare = rest.empty();
     if (!bare &&

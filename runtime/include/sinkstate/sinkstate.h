@@ -129,14 +129,18 @@ typedef enum ss_device_kind {
 /* When the frozen parts of states are consolidated by exact SVDs on the host. */
 typedef enum ss_consolidation {
   SS_CONSOLIDATION_OFF = 0,          /* only when rows would run out */
-  SS_CONSOLIDATION_INLINE = 1,       /* in the decode call that makes it due */
+  SS_CONSOLIDATION_INLINE = 1,       /* in the decode call that makes it due;
+                                        not on CUDA */
   SS_CONSOLIDATION_ASYNCHRONOUS = 2, /* on threads of their own; results are
                                         swapped in when they are there, and
                                         dropped when they are too late: outputs
                                         depend on time. Decoding never waits */
   SS_CONSOLIDATION_DETERMINISTIC = 3 /* the same, but a result is swapped in at
                                         a fixed token of the request, for which
-                                        a decode call may have to wait */
+                                        a decode call may have to wait. On CUDA
+                                        every ss_begin_step waits for the steps
+                                        before it, and is SS_NOT_SUPPORTED while
+                                        its stream is captured */
 } ss_consolidation;
 
 /* What an engine does when rows need memory that there is not. */
@@ -164,7 +168,8 @@ typedef struct ss_engine_options {
                                 where the package has the layer's init kernel */
   int32_t consolidate_every; /* compactions of a state between two exact SVDs of
                                 its frozen part; 0: never (only when rows would
-                                run out); -1: CPU 4, CUDA 0 (it has no other) */
+                                run out); -1: 4, CUDA 0 where consolidation is
+                                not set either */
   int32_t device;            /* an ss_device_kind */
   int32_t device_ordinal;    /* which GPU, as CUDA numbers them */
   int32_t row_capacity;      /* CUDA: 0: states have the rows that they need, in
@@ -174,9 +179,12 @@ typedef struct ss_engine_options {
                                 row_capacity less the layer's buffer, and status
                                 bit 8 says where that dropped some that the
                                 policy would have kept. CPU: 0 */
-  int32_t consolidation;     /* an ss_consolidation; -1: CPU inline, CUDA off */
+  int32_t consolidation;     /* an ss_consolidation; -1: CPU inline, CUDA off,
+                                or asynchronous where consolidate_every is
+                                positive */
   int32_t consolidation_threads; /* of the SVDs, 1 to 256; 0: one. The download
-                                and the upload have one more each */
+                                and the upload have one more each, and CUDA one
+                                that watches the device */
   int32_t consolidation_lag; /* deterministic: tokens of the request between a
                                 compaction and the landing of its result; -1:
                                 half the layer's buffer */
@@ -351,7 +359,8 @@ SS_API ss_result ss_begin_step_rows(ss_engine *engine, const ss_rows *rows);
 SS_API ss_result ss_end_step_rows(ss_engine *engine, const ss_rows *rows);
 
 /* Waits until everything queued on `stream` is done, and reports what went
- * wrong in it. For tests and measurements; not while a stream is captured. */
+ * wrong in it. What is consolidated asynchronously has then landed or been
+ * dropped. For tests and measurements; not while a stream is captured. */
 SS_API ss_result ss_engine_synchronize(ss_engine *engine, void *stream);
 
 /* Looks after the memory of states between two steps, without waiting: maps

@@ -24,7 +24,9 @@ CUdeviceptr asAddress(const void *memory) {
 void planMemory(const Package &package, const ss_engine_options &options,
                 ss_memory_plan &plan) {
   const CudaLayout layout(package.manifest(), options);
-  plan.worst_case = plan.expected = layout.bytes;
+  plan.worst_case = plan.expected =
+      layout.bytes + CudaConsolidator::plannedBytes(package.manifest(), layout,
+                                                    options);
   plan.dense = layout.denseBytes;
   if (!layout.pooled)
     return;
@@ -53,9 +55,22 @@ CudaEngine::CudaEngine(std::shared_ptr<const Package> loaded,
   if (layout.pooled)
     makePools(compiler, options);
   prepareMemory();
+  makeConsolidator(compiler, options);
   freeSlots.reserve(size_t(slotCount));
   for (int32_t slot = slotCount; slot-- > 0;)
     freeSlots.push_back(slot);
+}
+
+void CudaEngine::makeConsolidator(const KernelCompiler &compiler,
+                                  const ss_engine_options &options) {
+  ConsolidatedStates states{context, manifest, layout, memory.address(), {}};
+  if (pools)
+    states.readableRows = [this](size_t layer) {
+      return pools->readableRows(layer);
+    };
+  consolidator = CudaConsolidator::create(states, options, compiler);
+  if (consolidator && pools)
+    pools->addReader();
 }
 
 CudaEngine::~CudaEngine() {
@@ -63,6 +78,7 @@ CudaEngine::~CudaEngine() {
     CurrentContext current(*context);
     // Kernels of the last step may still read what is freed now.
     (void)context->driver().functions().cuCtxSynchronize();
+    consolidator.reset();
     kernels.reset();
     bookkeeping.reset();
     own.reset();
@@ -157,6 +173,8 @@ void CudaEngine::resetStates(int32_t slot, CUstream stream) {
     SS_CUDA(context->driver(),
             cuMemsetD8Async(begin, 0, size_t(bytes), stream));
   }
+  if (consolidator)
+    consolidator->slotChanged(slot, stream);
 }
 
 int32_t CudaEngine::allocateSlot(Stream stream) {
@@ -195,12 +213,17 @@ void CudaEngine::beginAfter(CUstream stream) {
     return;
   if (pools)
     pools->cancel(stream);
+  // Some of its compactions may have run.
+  if (consolidator)
+    consolidator->endStep(stream);
   stepBatch = 0;
 }
 
 void CudaEngine::beginStep(std::span<const int32_t> slots, Stream stream) {
   CurrentContext current(*context);
   beginAfter(asStream(stream));
+  if (consolidator)
+    consolidator->beginStep(asStream(stream));
   tendPools(asStream(stream), 0, true);
   stepOrdered = hasOrder(int32_t(slots.size()));
   bookkeeping->begin(schedule(), slots, stepOrdered, asStream(stream));
@@ -282,7 +305,12 @@ void CudaEngine::launchCompact(int32_t index, int32_t batch, CUstream stream) {
   values.setPointer(Argument::WorkCount, at<int32_t>(places.workCount));
   values.setI32(Argument::CountAhead, 1);
   values.setF32(Argument::PolicyValue, places.sizes.policyValue);
-  values.setI32(Argument::MaxRank, places.maxRank);
+  // Where consolidation makes room before the next compaction, all rows may
+  // be used by this one.
+  values.setI32(Argument::MaxRank,
+                consolidator ? std::min(places.sizes.maxRank,
+                                        int32_t(places.capacity))
+                             : places.maxRank);
   values.setPointer(Argument::RowCapacity, at<int32_t>(places.rowCapacity));
   kernels->launch(layer.compact, values, int64_t(batch) * layer.heads, stream);
 }
@@ -321,6 +349,8 @@ void CudaEngine::endStep(std::span<const int32_t> slots, Stream stream) {
   compactions->join(asStream(stream));
   if (pools)
     pools->settle(asStream(stream));
+  if (consolidator)
+    consolidator->endStep(asStream(stream));
   bookkeeping->advance(schedule(), slots, asStream(stream));
   stepBatch = 0;
 }
@@ -328,6 +358,9 @@ void CudaEngine::endStep(std::span<const int32_t> slots, Stream stream) {
 void CudaEngine::synchronize(Stream stream) {
   CurrentContext current(*context);
   SS_CUDA(context->driver(), cuStreamSynchronize(asStream(stream)));
+  // Within a step the device has not been told yet what was compacted in it.
+  if (consolidator && stepBatch == 0)
+    consolidator->drain(asStream(stream));
   const CUdeviceptr word = memory.address() + CUdeviceptr(layout.faults);
   int32_t faults = 0;
   own->copyOut(&faults, word, sizeof faults);

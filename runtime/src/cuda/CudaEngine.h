@@ -17,6 +17,7 @@
 #include "cuda/Memory.h"
 #include "cuda/PackageKernels.h"
 #include "cuda/RowPools.h"
+#include "cuda/consolidation/CudaConsolidator.h"
 #include "engine/StateEngine.h"
 
 #include <vector>
@@ -77,6 +78,8 @@ private:
                  const ss_decode_args &args) const;
   bool hasOrder(int32_t batch) const;
   void beginAfter(CUstream stream);
+  void makeConsolidator(const KernelCompiler &compiler,
+                        const ss_engine_options &options);
   void prepareMemory();
   void bindState(const LayerPlaces &places);
   void bindBuffers(const LayerPlaces &places);
@@ -138,6 +141,8 @@ private:
   int32_t decodedCount = 0;
 
   ArgumentValues values;
+  /// Null: frozen parts are left as they are. Last: its threads use the rest.
+  std::unique_ptr<CudaConsolidator> consolidator;
 };
 
 } // namespace sinkstate::runtime::cuda

@@ -124,7 +124,10 @@ void CudaEngine::statistics(ss_statistics &out) const {
   const uint32_t structSize = out.struct_size;
   out = {};
   out.struct_size = structSize;
-  out.allocated_bytes = out.allocated_peak = layout.bytes;
+  out.allocated_bytes = out.allocated_peak =
+      layout.bytes + (consolidator ? consolidator->bytes() : 0);
+  if (consolidator)
+    consolidator->addStatistics(out);
   CurrentContext current(*context);
   waitForAll();
   own->copyOut(&out.compactions,

@@ -14,13 +14,15 @@ void CudaEngine::makePools(const KernelCompiler &compiler,
   exhaustion = options.exhaustion;
   int64_t limit = options.state_bytes_limit;
   if (limit > 0) {
-    limit -= layout.bytes;
+    const int64_t consolidation =
+        CudaConsolidator::plannedBytes(manifest, layout, options);
+    limit -= layout.bytes + consolidation;
     const PoolPlan plan = planPools(manifest, layout);
     const int64_t least = plan.tables + plan.least(context->mappingUnit());
     if (limit < least)
       fail(SS_OUT_OF_MEMORY, "options.state_bytes_limit is ",
            options.state_bytes_limit, ", expected at least the ",
-           layout.bytes + least, " bytes that buffers, tables and the first "
+           layout.bytes + consolidation + least, " bytes that buffers, tables and the first "
            "rows of ", slotCount, " slots take: use fewer slots");
   }
   pools = std::make_unique<RowPools>(context, compiler, manifest, layout,
@@ -53,11 +55,19 @@ void CudaEngine::tendPools(CUstream stream, int32_t joining,
   if (!pools || isCaptured(stream))
     return;
   const bool released = !abandoned.empty();
-  for (int32_t slot : abandoned)
+  for (int32_t slot : abandoned) {
     pools->release(slot, stream);
+    if (consolidator)
+      consolidator->slotChanged(slot, stream);
+  }
   abandoned.clear();
-  const PoolMemory::Room room =
-      pools->tend(slotsInUse() + joining, released, stepFollows, stream);
+  // What is being read now stays where it is, and is unmapped by a later call.
+  std::unique_lock<std::mutex> reads;
+  if (consolidator)
+    reads = consolidator->tryHoldReads();
+  const bool mayUnmap = !consolidator || reads.owns_lock();
+  const PoolMemory::Room room = pools->tend(slotsInUse() + joining, released,
+                                            stepFollows, mayUnmap, stream);
   if (room == PoolMemory::Room::Enough ||
       (room == PoolMemory::Room::Short && exhaustion == SS_EXHAUSTION_TIGHTEN))
     return;
@@ -155,8 +165,10 @@ void CudaEngine::launchReturn(const LayerManifest &layer,
 void CudaEngine::rowStatistics(ss_statistics &out) const {
   const RowPools::Counters counters = pools->counters(*own);
   const int64_t tables = pools->tableBytes();
-  out.allocated_bytes = layout.bytes + pools->heldBytes();
-  out.allocated_peak = layout.bytes + pools->peakBytes();
+  const int64_t fixed =
+      layout.bytes + (consolidator ? consolidator->bytes() : 0);
+  out.allocated_bytes = fixed + pools->heldBytes();
+  out.allocated_peak = fixed + pools->peakBytes();
   out.used_bytes += tables;
   out.folds = counters.folds;
   out.went_dense = counters.wentDense;
@@ -166,7 +178,7 @@ void CudaEngine::rowStatistics(ss_statistics &out) const {
   out.steps = counters.steps;
   if (counters.steps == 0)
     return;
-  out.mean_allocated_bytes = double(layout.bytes) + counters.meanHeld;
+  out.mean_allocated_bytes = double(fixed) + counters.meanHeld;
   out.mean_live_bytes = counters.meanLive;
   for (size_t i = 0; i < layout.layers.size(); ++i)
     if (manifest.layers[i].denseForm)

@@ -113,6 +113,10 @@ enum CUjit_option : int {
 constexpr unsigned kStreamNonBlocking = 1;
 constexpr unsigned kEventDisableTiming = 2;
 constexpr int kCaptureModeThreadLocal = 1;
+constexpr int kCaptureModeRelaxed = 2;
+constexpr int kCaptureStatusNone = 0;
+constexpr unsigned kHostAllocPortable = 1;
+constexpr unsigned kHostAllocDeviceMap = 2;
 
 /// What cuGetProcAddress says about a symbol.
 using CUdriverProcAddressQueryResult = int;

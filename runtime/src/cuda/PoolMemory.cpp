@@ -59,6 +59,7 @@ PoolMemory::PoolMemory(std::shared_ptr<const Context> context,
       words(context, kReportOffset + sizeof(ss::PoolReport)), demand(sizes) {
   // What could only be allocated as a whole.
   budget.add(heldBytes());
+  noteReadable();
   allow(mappedChunks());
 }
 
@@ -115,6 +116,7 @@ bool PoolMemory::mapChunks(int64_t chunks) {
     return false;
   const bool mapped = rowRange.growTo(rows) && weightRange.growTo(weights);
   budget->add(heldBytes() - before);
+  noteReadable();
   return mapped;
 }
 
@@ -124,11 +126,21 @@ size_t PoolMemory::bytesOf(int64_t chunks) const {
   return chunks == 0 ? 0 : size_t(sizes->rowRange(chunks));
 }
 
+/// What a reader may read has both its rows and its weights.
+void PoolMemory::noteReadable() {
+  const int64_t chunks = mappedChunks();
+  readable.store(chunks == 0 ? 0
+                             : ss::kScrapRows +
+                                   chunks * int64_t(sizes->chunkRows),
+                 std::memory_order_release);
+}
+
 void PoolMemory::unmapBehind(int64_t chunks) {
   const int64_t before = heldBytes();
   rowRange.shrinkTo(bytesOf(chunks));
   weightRange.shrinkTo(chunks == 0 ? 0 : size_t(sizes->weightRange(chunks)));
   budget->add(heldBytes() - before);
+  noteReadable();
 }
 
 bool PoolMemory::reserve(int64_t chunks) {
@@ -145,8 +157,8 @@ bool PoolMemory::reserve(int64_t chunks) {
 /// Lowers the limit to what was wanted lately, and unmaps what lies behind it
 /// once the device has seen it and holds nothing there.
 void PoolMemory::giveBack(int64_t wanted, const ss::PoolReport &seen,
-                          bool atOnce) {
-  if (seen.limit == *words.onHost<int64_t>(0) && seen.top <= allowed() &&
+                          bool atOnce, bool mayUnmap) {
+  if (mayUnmap && seen.limit == *words.onHost<int64_t>(0) && seen.top <= allowed() &&
       waitsForReport()) {
     unmapBehind(allowed());
     allow(mappedChunks());
@@ -161,7 +173,8 @@ void PoolMemory::giveBack(int64_t wanted, const ss::PoolReport &seen,
     allow(kept);
 }
 
-PoolMemory::Room PoolMemory::tend(int64_t slotsInUse, bool keep) {
+PoolMemory::Room PoolMemory::tend(int64_t slotsInUse, bool keep,
+                                  bool mayUnmap) {
   const ss::PoolReport seen = report();
   queued = std::max(queued, seen.step);
   const int64_t wanted = std::min<int64_t>(
@@ -175,8 +188,7 @@ PoolMemory::Room PoolMemory::tend(int64_t slotsInUse, bool keep) {
       }
   }
   squeeze(!keep && (wanted > allowed() || budget->isShort()));
-  if (!keep)
-    giveBack(wanted, seen, slotsInUse == 0);
+  giveBack(wanted, seen, slotsInUse == 0, mayUnmap);
   if (slotsInUse > 0 && mappedChunks() == 0)
     return Room::None;
   const bool enough =

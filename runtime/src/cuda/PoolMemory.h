@@ -15,6 +15,7 @@
 #include "cuda/device/pool.cuh"
 
 #include <algorithm>
+#include <atomic>
 
 namespace sinkstate::runtime::cuda {
 
@@ -56,7 +57,8 @@ public:
 
   PoolMemory(std::shared_ptr<const Context> context, const RowPoolSizes &sizes,
              Budget &budget);
-  PoolMemory(PoolMemory &&) = default;
+  PoolMemory(const PoolMemory &) = delete;
+  PoolMemory &operator=(const PoolMemory &) = delete;
 
   CUdeviceptr rows() const { return rowRange.address(); }
   CUdeviceptr weights() const { return weightRange.address(); }
@@ -72,14 +74,18 @@ public:
     Short, ///< the next step may find none
     None   ///< there is no memory for any
   };
-  /// Maps what is missing and gives back what is too much. `keep`: give nothing
-  /// back, and let no state move but before its compaction.
-  Room tend(int64_t slotsInUse, bool keep);
+  /// Maps what is missing and gives back what is too much. `keep`: let no state
+  /// move but before its compaction; `mayUnmap`: unmap what is no state's.
+  Room tend(int64_t slotsInUse, bool keep, bool mayUnmap);
   /// A lower limit was set that no report has confirmed.
   bool waitsForReport() const { return allowed() < mappedChunks(); }
   /// Room for `chunks` more than are in use; false: there is no memory.
   bool reserve(int64_t chunks);
 
+  /// Rows from the beginning that are mapped, for any thread.
+  int64_t readableRows() const {
+    return readable.load(std::memory_order_acquire);
+  }
   int64_t heldBytes() const {
     return int64_t(rowRange.mappedBytes() + weightRange.mappedBytes());
   }
@@ -90,7 +96,9 @@ private:
 
   bool mapChunks(int64_t chunks);
   void unmapBehind(int64_t chunks);
-  void giveBack(int64_t wanted, const ss::PoolReport &seen, bool atOnce);
+  void giveBack(int64_t wanted, const ss::PoolReport &seen, bool atOnce,
+                bool mayUnmap);
+  void noteReadable();
   void allow(int64_t chunks);
   void squeeze(bool wanted);
   int64_t mappedChunks() const;
@@ -101,6 +109,7 @@ private:
   Budget *budget;
   MappedRange rowRange, weightRange;
   HostWords words; ///< the limit, and the report
+  std::atomic<int64_t> readable{0};
   PoolDemand demand;
   int64_t queued = 0;
   int64_t generation = 0;

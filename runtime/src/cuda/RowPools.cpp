@@ -343,10 +343,11 @@ void RowPools::release(int32_t slot, CUstream stream) const {
 }
 
 PoolMemory::Room RowPools::tend(int64_t slotsInUse, bool released,
-                                bool stepFollows, CUstream stream) {
+                                bool stepFollows, bool mayUnmap,
+                                CUstream stream) {
   auto worst = PoolMemory::Room::Enough;
   for (PoolMemory &pool : memory)
-    worst = std::max(worst, pool.tend(slotsInUse, readers > 0));
+    worst = std::max(worst, pool.tend(slotsInUse, readers > 0, mayUnmap));
   // Where no step follows nobody else would say what is free now, nor that a
   // lower limit was seen.
   for (const PoolMemory &pool : memory)

@@ -43,6 +43,11 @@ public:
            const CudaLayout &layout, CUdeviceptr begin, int64_t limit,
            const OwnStream &own);
 
+  /// Rows of a layer's pool, from its beginning, that may be read: for any thread
+  /// that keeps tend() from unmapping.
+  int64_t readableRows(size_t layer) const {
+    return memory[size_t(sizes.poolOf[layer])].readableRows();
+  }
   /// Where the rows and the weights of a layer's pool begin.
   CUdeviceptr rowsOf(size_t layer) const;
   CUdeviceptr weightsOf(size_t layer) const;
@@ -75,11 +80,12 @@ public:
   /// Looks at what the device has reported, maps more memory, gives back what
   /// nobody uses. Waits for nothing; what it queues on `stream` is no part of a
   /// step and is not to be captured. The worst of all pools. `released`: states have given rows back since the last step;
-  /// `stepFollows`: a step will report at once.
+  /// `stepFollows`: a step will report at once; `mayUnmap`: nobody reads rows
+  /// during the call.
   PoolMemory::Room tend(int64_t slotsInUse, bool released, bool stepFollows,
-                        CUstream stream);
-  /// Threads that read rows beside the steps: no memory is given back while
-  /// there are any.
+                        bool mayUnmap, CUstream stream);
+  /// Threads that read rows beside the steps: while there are any, a state moves
+  /// in the step of its compaction alone.
   void addReader() { ++readers; }
   void removeReader() { --readers; }
 

@@ -147,22 +147,25 @@ void resolveForCuda(ss_engine_options &options) {
     fail(SS_INVALID_ARGUMENT, "options.state_bytes_limit or exhaustion is not "
          "0, expected 0: with options.row_capacity everything is allocated "
          "with the engine");
-  if (options.consolidate_every > 0)
-    fail(SS_INVALID_ARGUMENT, "options.consolidate_every is ",
-         options.consolidate_every,
-         ", expected 0 or -1: frozen parts are not consolidated on the CUDA "
-         "device");
-  if (options.consolidation > SS_CONSOLIDATION_OFF)
-    fail(SS_INVALID_ARGUMENT, "options.consolidation is ",
-         options.consolidation,
-         ", expected SS_CONSOLIDATION_OFF (0) or -1: frozen parts are not "
-         "consolidated on the CUDA device");
+  if (options.consolidation == SS_CONSOLIDATION_INLINE)
+    fail(SS_INVALID_ARGUMENT,
+         "options.consolidation is SS_CONSOLIDATION_INLINE (1), expected "
+         "another mode: on the CUDA device no decode call waits for the host; "
+         "SS_CONSOLIDATION_DETERMINISTIC with consolidation_lag 0 gives the "
+         "same results");
   if (options.max_batch != 0 || options.reserved_slots != 0)
     fail(SS_INVALID_ARGUMENT,
          "options.max_batch or reserved_slots is not 0, expected 0: the CUDA "
          "device takes int32 slots, negative padding and f32");
-  options.consolidate_every = 0;
-  options.consolidation = SS_CONSOLIDATION_OFF;
+  // Whoever asks for the one gets the other.
+  if (options.consolidation == kDeviceDecides)
+    options.consolidation = options.consolidate_every > 0
+                                ? SS_CONSOLIDATION_ASYNCHRONOUS
+                                : SS_CONSOLIDATION_OFF;
+  if (options.consolidation == SS_CONSOLIDATION_OFF)
+    options.consolidate_every = 0;
+  else if (options.consolidate_every == kDeviceDecides)
+    options.consolidate_every = kConsolidateEvery;
   options.compaction_streams = compactionStreams(options.compaction_streams);
 }
 

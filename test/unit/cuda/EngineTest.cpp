@@ -108,10 +108,6 @@ TEST_F(CudaEngines, SayWhatTheDeviceDoesNotDo) {
                  "options.state_bytes_limit or exhaustion is not 0, expected 0: "
                  "with options.row_capacity everything is allocated");
   options = cudaOptions(1);
-  options.consolidate_every = 4;
-  expectNoEngine(options, SS_INVALID_ARGUMENT,
-                 "options.consolidate_every is 4, expected 0 or -1");
-  options = cudaOptions(1);
   options.row_capacity = 15;
   expectNoEngine(options, SS_INVALID_ARGUMENT,
                  "options.row_capacity is 15, expected 0 or at least 16 "

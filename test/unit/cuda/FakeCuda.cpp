@@ -4,16 +4,19 @@
 
 #include "cuda/DriverTypes.h"
 
-#include <algorithm>
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace sinkstate::runtime::cuda;
@@ -74,6 +77,7 @@ struct Machine {
   std::map<CUmemGenericAllocationHandle, size_t> handles;
   CUmemGenericAllocationHandle lastHandle = 0;
   std::map<CUdeviceptr, size_t> mappings;
+  std::set<void *> hostMemory;
   std::map<std::string, int> live; // other objects by kind
   CUstream capturing = nullptr;
   std::map<CUstream, Captured> captured; // `capturing` among them
@@ -86,6 +90,34 @@ struct Machine {
   unsigned watchedBlocks = 0;
 } machine;
 
+/// Calls of any thread come one after another, kernels included; a kernel may
+/// call the driver, through what the test does in it.
+std::recursive_mutex machineMutex;
+
+/// Calls that other threads than the one that holds them wait in.
+struct Held {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::map<std::string, std::thread::id> by;
+  std::map<std::string, int> waiting;
+} held;
+
+void waitWhileHeld(const std::string &name) {
+  std::unique_lock<std::mutex> lock(held.mutex);
+  auto isHeld = [&] {
+    const auto found = held.by.find(name);
+    return found != held.by.end() && found->second != std::this_thread::get_id();
+  };
+  if (!isHeld())
+    return;
+  ++held.waiting[name];
+  held.changed.notify_all();
+  held.changed.wait(lock, [&] { return !isHeld(); });
+  --held.waiting[name];
+}
+
+/// Of this thread: calls that a capture forbids are the capturing thread's.
+thread_local int captureMode = 0;
 thread_local std::vector<CUcontext> contexts;
 const CUcontext kPrimary = reinterpret_cast<CUcontext>(0x1000);
 
@@ -102,15 +134,26 @@ CUresult enter(const char *symbol, bool allowedInCapture = true) {
       machine.lost = failure.error;
     return failure.error;
   }
-  if (machine.recording && !allowedInCapture) {
+  if (machine.recording && !allowedInCapture &&
+      captureMode != kCaptureModeRelaxed) {
     ++machine.forbidden;
     return kErrorCaptureUnsupported;
   }
   return kSuccess;
 }
 
+std::string nameOf(CUfunction function) {
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
+  for (const auto &[name, kernel] : machine.kernels)
+    if (reinterpret_cast<CUfunction>(const_cast<Kernel *>(&kernel)) == function)
+      return name;
+  return "";
+}
+
 #define ENTER(...)                                                             \
-  if (CUresult failed = enter(__func__ + 4, ##__VA_ARGS__))                    \
+  waitWhileHeld(__func__ + 4);                                                 \
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);             \
+  if (CUresult failed = enter(__func__ + 4 __VA_OPT__(, ) __VA_ARGS__))                  \
   return failed
 constexpr bool kNotInCapture = false;
 
@@ -170,6 +213,7 @@ CUresult fakecuDevicePrimaryCtxRetain(CUcontext *context, CUdevice) {
   return kSuccess;
 }
 CUresult fakecuDevicePrimaryCtxRelease(CUdevice) {
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
   --machine.live["context"];
   return kSuccess;
 }
@@ -201,6 +245,7 @@ CUresult fakecuCtxSynchronize() {
 CUresult fakecuModuleLoadDataEx(CUmodule *module, const void *image,
                                 unsigned count, CUjit_option *options,
                                 void **values) {
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
   if (CUresult failed = enter("cuModuleLoadDataEx", kNotInCapture)) {
     for (unsigned i = 0; i < count; ++i)
       if (options[i] == kJitErrorLogBuffer)
@@ -214,6 +259,7 @@ CUresult fakecuModuleLoadDataEx(CUmodule *module, const void *image,
   return kSuccess;
 }
 CUresult fakecuModuleUnload(CUmodule) {
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
   --machine.live["module"];
   return kSuccess;
 }
@@ -256,6 +302,7 @@ CUresult fakecuLaunchKernel(CUfunction function, unsigned gridX, unsigned,
                             unsigned, unsigned blockX, unsigned, unsigned,
                             unsigned shared, CUstream stream,
                             void **parameters, void **) {
+  waitWhileHeld(nameOf(function));
   ENTER();
   if (contexts.empty())
     return 201;
@@ -294,6 +341,7 @@ CUresult fakecuMemAlloc(CUdeviceptr *pointer, size_t bytes) {
   return kSuccess;
 }
 CUresult fakecuMemFree(CUdeviceptr pointer) {
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
   auto found = machine.memory.find(pointer);
   if (found == machine.memory.end())
     return 1;
@@ -302,25 +350,6 @@ CUresult fakecuMemFree(CUdeviceptr pointer) {
   std::free(reinterpret_cast<void *>(pointer));
   return enter("cuMemFree", kNotInCapture);
 }
-CUresult fakecuMemHostAlloc(void **memory, size_t bytes, unsigned) {
-  ENTER(kNotInCapture);
-  *memory = std::malloc(bytes);
-  std::memset(*memory, 0xff, bytes);
-  ++machine.live["host memory"];
-  return kSuccess;
-}
-CUresult fakecuMemHostGetDevicePointer(CUdeviceptr *pointer, void *host,
-                                       unsigned) {
-  ENTER(kNotInCapture);
-  *pointer = reinterpret_cast<CUdeviceptr>(host);
-  return kSuccess;
-}
-CUresult fakecuMemFreeHost(void *memory) {
-  std::free(memory);
-  --machine.live["host memory"];
-  return enter("cuMemFreeHost", kNotInCapture);
-}
-
 // Reserved addresses are pages that cannot be touched until they are mapped.
 CUresult fakecuMemGetAllocationGranularity(size_t *bytes,
                                            const CUmemAllocationProp *, int) {
@@ -342,6 +371,7 @@ CUresult fakecuMemAddressReserve(CUdeviceptr *begin, size_t bytes, size_t,
   return kSuccess;
 }
 CUresult fakecuMemAddressFree(CUdeviceptr begin, size_t bytes) {
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
   --machine.live["reservation"];
   munmap(reinterpret_cast<void *>(begin), bytes);
   return enter("cuMemAddressFree", kNotInCapture);
@@ -361,6 +391,7 @@ CUresult fakecuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
   return kSuccess;
 }
 CUresult fakecuMemRelease(CUmemGenericAllocationHandle handle) {
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
   auto found = machine.handles.find(handle);
   if (found == machine.handles.end())
     return 1;
@@ -379,6 +410,7 @@ CUresult fakecuMemMap(CUdeviceptr begin, size_t bytes, size_t,
   return kSuccess;
 }
 CUresult fakecuMemUnmap(CUdeviceptr begin, size_t bytes) {
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
   if (machine.mappings.erase(begin) == 0)
     return 1;
   --machine.live["mapping"];
@@ -397,16 +429,31 @@ CUresult fakecuMemSetAccess(CUdeviceptr begin, size_t bytes,
   std::memset(reinterpret_cast<void *>(begin), 0xff, bytes);
   return kSuccess;
 }
-CUresult fakecuStreamIsCapturing(CUstream stream, int *status) {
-  ENTER();
-  *status = machine.recording && stream == machine.capturing;
-  return kSuccess;
-}
 CUresult fakecuMemGetInfo(size_t *free, size_t *total) {
   ENTER();
   *free = machine.limit - machine.used;
   *total = machine.limit;
   return kSuccess;
+}
+CUresult fakecuMemHostAlloc(void **pointer, size_t bytes, unsigned) {
+  ENTER(kNotInCapture);
+  *pointer = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  std::memset(*pointer, 0xff, bytes);
+  machine.hostMemory.insert(*pointer);
+  return kSuccess;
+}
+CUresult fakecuMemFreeHost(void *pointer) {
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
+  if (machine.hostMemory.erase(pointer) == 0)
+    return 1;
+  std::free(pointer);
+  return kSuccess;
+}
+CUresult fakecuMemHostGetDevicePointer(CUdeviceptr *pointer, void *host,
+                                       unsigned) {
+  ENTER();
+  *pointer = reinterpret_cast<CUdeviceptr>(host);
+  return machine.hostMemory.count(host) ? kSuccess : 1;
 }
 CUresult fakecuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes,
                                CUstream) {
@@ -457,11 +504,22 @@ CUresult fakecuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   return kSuccess;
 }
 CUresult fakecuStreamDestroy(CUstream) {
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
   --machine.live["stream"];
   return kSuccess;
 }
 CUresult fakecuStreamSynchronize(CUstream) {
   ENTER(kNotInCapture);
+  return kSuccess;
+}
+CUresult fakecuStreamIsCapturing(CUstream stream, int *status) {
+  ENTER();
+  *status = machine.recording && capturedStream(stream);
+  return kSuccess;
+}
+CUresult fakecuThreadExchangeStreamCaptureMode(int *mode) {
+  ENTER();
+  std::swap(*mode, captureMode);
   return kSuccess;
 }
 CUresult fakecuStreamBeginCapture(CUstream stream, int) {
@@ -519,6 +577,7 @@ CUresult fakecuEventCreate(CUevent *event, unsigned) {
   return kSuccess;
 }
 CUresult fakecuEventDestroy(CUevent event) {
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
   machine.events.erase(event);
   --machine.live["event"];
   return kSuccess;
@@ -563,6 +622,7 @@ const std::map<std::string, void *> functions = {
     FUNCTION(cuMemGetInfo), FUNCTION(cuMemcpyHtoDAsync),
     FUNCTION(cuMemcpyDtoHAsync), FUNCTION(cuMemsetD8Async),
     FUNCTION(cuStreamCreate), FUNCTION(cuStreamDestroy),
+    FUNCTION(cuThreadExchangeStreamCaptureMode),
     FUNCTION(cuStreamSynchronize), FUNCTION(cuStreamBeginCapture),
     FUNCTION(cuStreamEndCapture), FUNCTION(cuGraphInstantiateWithFlags),
     FUNCTION(cuGraphLaunch), FUNCTION(cuGraphExecDestroy),
@@ -603,6 +663,9 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version,
 // What tests call.
 
 void fake_reset(void) {
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
+  for (void *pointer : machine.hostMemory)
+    std::free(pointer);
   for (auto [pointer, bytes] : machine.memory)
     std::free(reinterpret_cast<void *>(pointer));
   machine = Machine();
@@ -619,10 +682,28 @@ void fake_add_kernel(const char *name, const size_t *sizes, size_t count,
                      fake_kernel run, void *context) {
   machine.kernels[name] = {{sizes, sizes + count}, run, context};
 }
-int fake_calls(const char *symbol) { return machine.calls[symbol]; }
+int fake_calls(const char *symbol) {
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
+  return machine.calls[symbol];
+}
+void fake_hold(const char *name) {
+  std::lock_guard<std::mutex> lock(held.mutex);
+  held.by[name] = std::this_thread::get_id();
+}
+void fake_release(const char *name) {
+  std::lock_guard<std::mutex> lock(held.mutex);
+  held.by.erase(name);
+  held.changed.notify_all();
+}
+void fake_wait_held(const char *name) {
+  std::unique_lock<std::mutex> lock(held.mutex);
+  held.changed.wait(lock, [&] { return held.waiting[name] > 0; });
+}
 int fake_forbidden_calls(void) { return machine.forbidden; }
 int fake_live_objects(void) {
-  int objects = int(machine.memory.size() + machine.handles.size());
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
+  int objects = int(machine.memory.size() + machine.hostMemory.size() +
+                    machine.handles.size());
   for (auto &[kind, count] : machine.live)
     objects += count;
   return objects;

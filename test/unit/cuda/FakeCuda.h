@@ -4,8 +4,9 @@
  * libnvrtc.so: device memory is host memory, a kernel is a function that the
  * test registers, a captured stream records launches with the values of their
  * parameters, and calls that CUDA forbids during a capture fail and are
- * counted. Everything runs at once on the calling thread. In a process that
- * registers no kernels every kernel is there and does nothing.
+ * counted. Everything runs at once on the calling thread, one call at a time
+ * whatever threads make them. In a process that registers no kernels every
+ * kernel is there and does nothing.
  */
 #ifndef SINKSTATE_UNIT_FAKECUDA_H
 #define SINKSTATE_UNIT_FAKECUDA_H
@@ -34,6 +35,13 @@ void fake_hide(const char *symbol);
  * sticky: and so does every call after it. */
 void fake_fail(const char *symbol, int error, int skip, int sticky);
 
+/* From now on other threads than this one wait in calls of this function, or
+ * launches of this kernel, until it is released. */
+void fake_hold(const char *name);
+void fake_release(const char *name);
+/* Waits until another thread waits in it. */
+void fake_wait_held(const char *name);
+
 /* A kernel with `count` parameters of these sizes. */
 void fake_add_kernel(const char *name, const size_t *sizes, size_t count,
                      fake_kernel run, void *context);
@@ -42,7 +50,8 @@ void fake_add_kernel(const char *name, const size_t *sizes, size_t count,
 int fake_calls(const char *symbol);
 /* Calls made while a stream was captured that CUDA forbids there. */
 int fake_forbidden_calls(void);
-/* Live allocations, modules, streams, events and retained contexts. */
+/* Live allocations, pinned ones included, modules, streams, events and retained
+ * contexts. */
 int fake_live_objects(void);
 size_t fake_live_bytes(void);
 /* Of the last launch. */

@@ -127,6 +127,31 @@ TEST(Options, ResolveDefaultsByDevice) {
   EXPECT_EQ(options->rowCapacity, 64);
 }
 
+TEST(Options, AskForConsolidationOnAGpuByAnyOfItsTwo) {
+  OptionTexts texts = good();
+  texts.device = "cuda";
+  auto resolved = [&](const char *every, const char *mode) {
+    texts.consolidate = every;
+    texts.consolidation = mode;
+    auto options = checkOptions(texts);
+    EXPECT_TRUE(options) << options.error();
+    return std::make_pair(options->consolidateEvery, options->consolidation);
+  };
+  EXPECT_EQ(resolved("", ""), std::make_pair(0, -1));
+  EXPECT_EQ(resolved("3", ""), std::make_pair(3, -1));
+  EXPECT_EQ(resolved("", "asynchronous"),
+            std::make_pair(4, int(SS_CONSOLIDATION_ASYNCHRONOUS)));
+  EXPECT_EQ(resolved("off", "deterministic"),
+            std::make_pair(0, int(SS_CONSOLIDATION_DETERMINISTIC)));
+  EXPECT_EQ(resolved("", "off"), std::make_pair(0, int(SS_CONSOLIDATION_OFF)));
+  texts.consolidation = "inline";
+  auto refused = checkOptions(texts);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error(),
+            "--consolidation: found 'inline', expected off, asynchronous or "
+            "deterministic on cuda, where no call waits for the host");
+}
+
 TEST(Options, RejectDevices) {
   for (const char *device : {"gpu", "cuda:", "cuda:x", "cuda:-1", "cuda1"})
     EXPECT_EQ(errorWith(&OptionTexts::device, device),
