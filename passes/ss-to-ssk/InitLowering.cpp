@@ -18,7 +18,7 @@ namespace {
 
 /// Vectors of a block, and the most of all blocks: what the scratch of a GPU's
 /// multiprocessor has room for.
-constexpr int64_t kBlockVectors = 16, kMostVectors = 48;
+constexpr int64_t kBlockVectors = SS_INIT_BLOCK, kMostVectors = SS_INIT_MOST_COMPONENTS;
 /// Subspace iterations of a block.
 constexpr int64_t kIterations = 2;
 /// The matrix is worked on in float32: smaller weights are its rounding.

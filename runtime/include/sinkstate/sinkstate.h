@@ -401,6 +401,8 @@ typedef struct ss_statistics {
   int64_t tightened;        /* compactions that kept less than the policy would
                                have, for want of memory */
   int64_t refused;          /* calls that were SS_OUT_OF_MEMORY */
+  int64_t shared_bytes;     /* rows that forks have and that are another slot's
+                               too: not in used_bytes again */
 } ss_statistics;
 SS_API ss_result ss_engine_statistics(const ss_engine *engine,
                                       ss_statistics *out);

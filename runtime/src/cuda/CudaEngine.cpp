@@ -36,6 +36,9 @@ CudaEngine::CudaEngine(std::shared_ptr<const Package> loaded,
   const KernelCompiler compiler(context->architecture());
   kernels = std::make_unique<PackageKernels>(context, *package, compiler);
   bookkeeping = std::make_unique<DeviceSchedule>(context, compiler);
+  handOver = std::make_unique<HandOverKernels>(context, compiler);
+  mover = std::make_unique<PieceMover>(context, *handOver);
+  denseWork = std::make_unique<DenseWork>(context);
   own = std::make_unique<OwnStream>(context);
   memory = DeviceMemory(context, size_t(layout.bytes));
   prepareMemory();
@@ -51,6 +54,9 @@ CudaEngine::~CudaEngine() {
     (void)context->driver().functions().cuCtxSynchronize();
     kernels.reset();
     bookkeeping.reset();
+    mover.reset();
+    denseWork.reset();
+    handOver.reset();
     own.reset();
     memory = DeviceMemory();
   } catch (const Failure &) {
@@ -66,6 +72,7 @@ void CudaEngine::prepareMemory() {
   for (size_t i = 0; i < layout.layers.size(); ++i) {
     const LayerManifest &layer = manifest.layers[i];
     const LayerPlaces &places = layout.layers[i];
+    factoredNumber.push_back(layer.denseForm ? -1 : int32_t(factored.size()));
     if (layer.denseForm)
       continue;
     std::vector<int64_t> base(size_t(places.sizes.states));
@@ -79,7 +86,7 @@ void CudaEngine::prepareMemory() {
     factored.push_back({at<int32_t>(places.count), at<int32_t>(places.rank),
                         at<int32_t>(places.status), at<int32_t>(places.work),
                         at<int32_t>(places.workCount), layer.heads,
-                        layer.buffer, layer.phase, 0});
+                        layer.buffer, layer.phase, layer.draft});
   }
   own->copyIn(memory.address() + CUdeviceptr(layout.scheduleLayers),
               factored.data(), factored.size() * sizeof(ss::ScheduleLayer));
@@ -92,6 +99,7 @@ ss::Schedule CudaEngine::schedule() const {
   tables.position = at<int64_t>(layout.position);
   tables.compactions = at<int64_t>(layout.compactions);
   tables.faults = at<int32_t>(layout.faults);
+  tables.step_tokens = at<int32_t>(layout.stepTokens);
   for (const LayerManifest &layer : manifest.layers)
     tables.layer_count += !layer.denseForm;
   tables.slots = slotCount;
@@ -158,6 +166,7 @@ void CudaEngine::beginStep(std::span<const int32_t> slots, Stream stream) {
   stepBatch = int32_t(slots.size());
   std::fill(decoded.begin(), decoded.end(), false);
   decodedCount = 0;
+  stepTokens.clear();
 }
 
 void CudaEngine::checkStep(const LayerManifest &layer, int32_t index,
@@ -200,26 +209,35 @@ void CudaEngine::launchDecode(int32_t index, const ss_decode_args &args) {
 }
 
 /// Over the layer's work list, with the grid of a batch that is due as a whole.
-void CudaEngine::launchCompact(int32_t index, const ss_decode_args &args) {
+void CudaEngine::launchCompact(int32_t index, int32_t batch,
+                               int32_t countAhead, CUstream stream) {
   const LayerManifest &layer = manifest.layers[size_t(index)];
   const LayerPlaces &places = layout.layers[size_t(index)];
+  bindState(places);
   values.setPointer(Argument::Work, at<int32_t>(places.work));
   values.setPointer(Argument::WorkCount, at<int32_t>(places.workCount));
-  values.setI32(Argument::CountAhead, 1);
+  values.setI32(Argument::CountAhead, countAhead);
   values.setF32(Argument::PolicyValue, places.sizes.policyValue);
   values.setI32(Argument::MaxRank, places.maxRank);
   values.setPointer(Argument::RowCapacity, at<int32_t>(places.rowCapacity));
-  kernels->launch(layer.compact, values, int64_t(args.batch) * layer.heads,
-                  asStream(args.stream));
+  kernels->launch(layer.compact, values, int64_t(batch) * layer.heads, stream);
 }
 
 void CudaEngine::decodeLayer(int32_t index, const ss_decode_args &args) {
   const LayerManifest &layer = checkedLayer(index);
   checkStep(layer, index, args);
+  if (!stepTokens.empty())
+    fail(SS_INVALID_ARGUMENT, "layer '", layer.name,
+         "' takes one token, expected the tokens that the layers of this step "
+         "before it took: call ss_end_step between steps");
   CurrentContext current(*context);
+  const CUstream stream = asStream(args.stream);
+  const bool late = !layer.denseForm && layer.draft > 0;
+  if (late)
+    compactBefore(index, args.batch, stream);
   launchDecode(index, args);
-  if (!layer.denseForm)
-    launchCompact(index, args);
+  if (!layer.denseForm && !late)
+    launchCompact(index, args.batch, 1, stream);
   decoded[size_t(index)] = true;
   ++decodedCount;
 }
@@ -273,6 +291,10 @@ void *CudaEngine::allocateMemory(size_t bytes) {
 void CudaEngine::freeMemory(void *memory) {
   CurrentContext current(*context);
   SS_CUDA(context->driver(), cuMemFree(asAddress(memory)));
+}
+
+void CudaEngine::synchronizeStream(CUstream stream) const {
+  SS_CUDA(context->driver(), cuStreamSynchronize(stream));
 }
 
 void CudaEngine::copyIn(void *to, const void *from, size_t bytes,

@@ -82,6 +82,9 @@ CudaLayout::CudaLayout(const Manifest &manifest,
     layers.push_back(std::move(places));
   }
   position = take(options.slots, sizeof(int64_t));
+  stepTokens = take(options.slots, sizeof(int32_t));
+  rowSlots = take(options.slots, sizeof(int32_t));
+  refused = take(1, sizeof(int32_t));
   scheduleLayers = take(factored, sizeof(ss::ScheduleLayer));
   compactions = take(1, sizeof(int64_t));
   faults = take(1, sizeof(int32_t));

@@ -34,7 +34,9 @@ struct CudaLayout {
   CudaLayout(const Manifest &manifest, const ss_engine_options &options);
 
   std::vector<LayerPlaces> layers;
-  int64_t position, scheduleLayers;
+  int64_t position, stepTokens, scheduleLayers;
+  int64_t rowSlots; ///< slots of the rows that have a token, [slots]
+  int64_t refused;  ///< of a rollback
   int64_t compactions, faults;
   // One layer of one slot, dense, for inspection.
   int64_t inspected, inspectedWork, inspectedCount, inspectedBase;

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <memory>
 #include <set>
@@ -17,6 +18,7 @@ using namespace sinkstate::runtime::cuda;
 namespace {
 
 struct Kernel {
+  std::string name;
   std::vector<size_t> sizes;
   fake_kernel run;
   void *context;
@@ -50,6 +52,8 @@ struct Machine {
   CUresult lost = kSuccess;
   std::map<std::string, int> calls;
   std::map<std::string, Kernel> kernels;
+  std::deque<Kernel> loaded; // what modules have; a later kernel of the same
+                             // name is another module's
   std::map<CUdeviceptr, size_t> memory;
   std::map<std::string, int> live; // other objects by kind
   CUstream capturing = nullptr;
@@ -57,7 +61,7 @@ struct Machine {
   int forbidden = 0;
   bool uncontrolled = false;
   unsigned blocks = 0, threads = 0, shared = 0;
-  const Kernel *watched = nullptr;
+  std::string watched;
   unsigned watchedBlocks = 0;
 } machine;
 
@@ -191,12 +195,14 @@ CUresult fakecuModuleGetFunction(CUfunction *function, CUmodule,
   // Nobody controls the machine: every kernel is there and does nothing.
   if (machine.kernels.empty() || machine.uncontrolled) {
     machine.uncontrolled = true;
-    machine.kernels[name] = {{}, [](void *, void *const *, unsigned) {}, nullptr};
+    machine.kernels[name] = {
+        name, {}, [](void *, void *const *, unsigned) {}, nullptr};
   }
   auto kernel = machine.kernels.find(name);
   if (kernel == machine.kernels.end())
     return 500;
-  *function = reinterpret_cast<CUfunction>(&kernel->second);
+  machine.loaded.push_back(kernel->second);
+  *function = reinterpret_cast<CUfunction>(&machine.loaded.back());
   return kSuccess;
 }
 CUresult fakecuFuncGetAttribute(int *value, CUfunction_attribute, CUfunction) {
@@ -231,7 +237,7 @@ CUresult fakecuLaunchKernel(CUfunction function, unsigned gridX, unsigned,
     launch.values.emplace_back(bytes, bytes + kernel->sizes[i]);
   }
   machine.blocks = gridX;
-  if (kernel == machine.watched)
+  if (kernel->name == machine.watched)
     machine.watchedBlocks = gridX;
   machine.threads = blockX;
   machine.shared = shared;
@@ -421,7 +427,7 @@ void fake_fail(const char *symbol, int error, int skip, int sticky) {
 }
 void fake_add_kernel(const char *name, const size_t *sizes, size_t count,
                      fake_kernel run, void *context) {
-  machine.kernels[name] = {{sizes, sizes + count}, run, context};
+  machine.kernels[name] = {name, {sizes, sizes + count}, run, context};
 }
 int fake_calls(const char *symbol) { return machine.calls[symbol]; }
 int fake_forbidden_calls(void) { return machine.forbidden; }
@@ -434,7 +440,7 @@ int fake_live_objects(void) {
 size_t fake_live_bytes(void) { return machine.used; }
 unsigned fake_last_blocks(void) { return machine.blocks; }
 void fake_watch(const char *kernel) {
-  machine.watched = &machine.kernels.at(kernel);
+  machine.watched = kernel;
 }
 unsigned fake_watched_blocks(void) { return machine.watchedBlocks; }
 unsigned fake_last_threads(void) { return machine.threads; }
