@@ -135,8 +135,6 @@ public:
             {"NarrowFallback", "states do not go dense on the CUDA device"},
             {"NarrowRows.KeepConsolidatedRunsClose",
              "frozen parts are not consolidated on the CUDA device"},
-            {"NarrowRows.AreHandedOver",
-             "snapshots are not taken on the CUDA device"},
             {"Consolidation",
              "frozen parts are not consolidated on the CUDA device"}};
   }
