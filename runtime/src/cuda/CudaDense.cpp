@@ -252,65 +252,81 @@ void CudaEngine::finishOnHost(const LayerManifest &layer,
                int(std::max(1u, std::thread::hardware_concurrency())), states);
 }
 
+/// What brings states to their places: copies from what the kernel wrote, and
+/// uploads of what the host has.
+struct CudaEngine::Adoption {
+  std::vector<PieceMover::Copy> copies;
+  std::vector<PieceMover::HostPiece> uploads;
+  std::vector<std::vector<std::byte>> stored; ///< rows as they are uploaded
+
+  void upload(CUdeviceptr to, const void *from, int64_t bytes) {
+    uploads.push_back(
+        {to, static_cast<std::byte *>(const_cast<void *>(from)), bytes});
+  }
+};
+
+/// The matrix or the factors of a state, number `number` of its part, to the
+/// block that begins at row `base`.
+void CudaEngine::placeState(const LayerPlaces &places,
+                            const InitArrays &arrays,
+                            const InitialState &state, const InitialForm &form,
+                            int64_t number, int64_t base,
+                            Adoption &adoption) const {
+  static const float kNaN = std::numeric_limits<float>::quiet_NaN();
+  const LayerLayout &sizes = places.sizes;
+  const CUdeviceptr rows = addressOf(places.rows + base * sizes.rowBytes());
+  const CUdeviceptr weights = addressOf(places.weights + base * 4);
+  if (form.dense) {
+    adoption.copies.push_back(
+        {asAddress(arrays.columns + number * sizes.denseFloats), rows,
+         sizes.denseStateBytes(), sizes.storage});
+    return;
+  }
+  if (form.finite && state.rows.empty()) { // the kernel found it
+    const int64_t first = number * arrays.rowsEach;
+    adoption.copies.push_back({asAddress(arrays.rows + first * sizes.rowFloats),
+                               rows, form.rank * sizes.rowBytes(),
+                               sizes.storage});
+    adoption.copies.push_back({asAddress(arrays.weights + first), weights,
+                               form.rank * int64_t(4)});
+    return;
+  }
+  const std::vector<float> ones(size_t(sizes.rowFloats), 1.0f);
+  std::vector<std::byte> &stored = adoption.stored.emplace_back(
+      size_t(form.rank * sizes.rowBytes()));
+  storeElements(sizes.storage, stored.data(),
+                form.finite ? state.rows.data() : ones.data(),
+                form.rank * sizes.rowFloats);
+  adoption.upload(rows, stored.data(), int64_t(stored.size()));
+  adoption.upload(weights, form.finite ? state.weights.data() : &kNaN,
+                  form.rank * int64_t(4));
+}
+
 /// Makes the states what was found, wherever it is.
 void CudaEngine::adopt(int32_t index, const InitArrays &arrays,
                        const std::vector<InitialState> &states,
                        CUstream stream) {
   const LayerPlaces &places = layout.layers[size_t(index)];
-  const LayerLayout &sizes = places.sizes;
   std::vector<InitialForm> forms;
   std::vector<int32_t> numbers, rank, status;
-  std::vector<int64_t> rows;
   for (const InitialState &state : states) {
     const InitialForm &form =
-        forms.emplace_back(formOf(sizes, places.maxRank, state));
+        forms.emplace_back(formOf(places.sizes, places.maxRank, state));
     numbers.push_back(state.state);
     rank.push_back(form.dense ? -1 : form.rank);
     status.push_back(form.status);
   }
-  const std::vector<int64_t> bases = rowsFor(index, numbers, rank);
-  std::vector<PieceMover::Copy> copies;
-  std::vector<PieceMover::HostPiece> uploads;
-  std::vector<std::vector<std::byte>> stored(states.size());
-  std::vector<float> poison(1, std::numeric_limits<float>::quiet_NaN());
-  auto upload = [&](CUdeviceptr to, const void *from, int64_t bytes) {
-    uploads.push_back(
-        {to, static_cast<std::byte *>(const_cast<void *>(from)), bytes});
-  };
+  const std::vector<int64_t> bases = rowsFor(index, numbers, rank, stream);
+  Adoption adoption;
   for (size_t i = 0; i < states.size(); ++i) {
-    const InitialState &state = states[i];
-    const CUdeviceptr toRows =
-        addressOf(places.rows + bases[i] * sizes.rowBytes());
-    const CUdeviceptr toWeights = addressOf(places.weights + bases[i] * 4);
-    const auto place = int64_t(i);
-    upload(addressOf(places.rank + state.state * int64_t(4)), &rank[i], 4);
-    upload(addressOf(places.status + state.state * int64_t(4)), &status[i], 4);
-    if (forms[i].dense) {
-      copies.push_back({asAddress(arrays.columns + place * sizes.denseFloats),
-                        toRows, sizes.denseStateBytes(), sizes.storage});
-      continue;
-    }
-    const bool onHost = !forms[i].finite || !state.rows.empty();
-    if (!onHost) {
-      copies.push_back(
-          {asAddress(arrays.rows + place * arrays.rowsEach * sizes.rowFloats),
-           toRows, forms[i].rank * sizes.rowBytes(), sizes.storage});
-      copies.push_back({asAddress(arrays.weights + place * arrays.rowsEach),
-                        toWeights, forms[i].rank * int64_t(4)});
-      continue;
-    }
-    const std::vector<float> ones(size_t(sizes.rowFloats), 1.0f);
-    const std::vector<float> &from = forms[i].finite ? state.rows : ones;
-    stored[i].resize(size_t(forms[i].rank * sizes.rowBytes()));
-    storeElements(sizes.storage, stored[i].data(), from.data(),
-                  forms[i].rank * sizes.rowFloats);
-    upload(toRows, stored[i].data(), int64_t(stored[i].size()));
-    upload(toWeights,
-           forms[i].finite ? state.weights.data() : poison.data(),
-           forms[i].rank * int64_t(4));
+    const auto table = int64_t(numbers[i]) * 4;
+    adoption.upload(addressOf(places.rank + table), &rank[i], 4);
+    adoption.upload(addressOf(places.status + table), &status[i], 4);
+    placeState(places, arrays, states[i], forms[i], int64_t(i), bases[i],
+               adoption);
   }
-  mover->copy(copies, stream);
-  mover->upload(uploads, stream);
+  mover->copy(adoption.copies, stream);
+  mover->upload(adoption.uploads, stream);
 }
 
 void CudaEngine::initialise(int32_t index, const DenseStates &states,

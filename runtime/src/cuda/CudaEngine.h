@@ -133,9 +133,11 @@ private:
     std::vector<int64_t> rowBase;
   };
   std::vector<int64_t> takeRows(int32_t layer, std::span<const int32_t> states,
-                                std::span<const int64_t> rows);
+                                std::span<const int64_t> rows,
+                                CUstream stream);
   std::vector<int64_t> rowsFor(int32_t layer, std::span<const int32_t> states,
-                               std::span<const int32_t> rank);
+                               std::span<const int32_t> rank,
+                               CUstream stream);
   std::vector<SlotTables> tablesOf(int32_t slot, CUstream stream);
   std::vector<PieceMover::HostPiece>
   piecesOf(int32_t layer, int32_t slot, const LayerImage &image,
@@ -149,6 +151,7 @@ private:
   // CudaDense.cpp
   struct DensePart;
   struct InitArrays;
+  struct Adoption;
   void checkDenseStates(const DenseStates &states) const;
   static DensePart partOf(const LayerManifest &layer,
                           const ss_dense_layout &layout,
@@ -171,6 +174,9 @@ private:
   void finishOnHost(const LayerManifest &layer, const LayerPlaces &places,
                     float eps, const InitArrays &arrays,
                     std::vector<InitialState> &states, CUstream stream);
+  void placeState(const LayerPlaces &places, const InitArrays &arrays,
+                  const InitialState &state, const InitialForm &form,
+                  int64_t number, int64_t base, Adoption &adoption) const;
   void adopt(int32_t layer, const InitArrays &arrays,
              const std::vector<InitialState> &states, CUstream stream);
 

@@ -41,7 +41,8 @@ void addPairs(std::vector<HostPiece> &pieces, CUdeviceptr buffer,
 /// a step gets them here.
 std::vector<int64_t> CudaEngine::takeRows(int32_t index,
                                           std::span<const int32_t> states,
-                                          std::span<const int64_t> rows) {
+                                          std::span<const int64_t> rows,
+                                          CUstream) {
   const LayerPlaces &places = layout.layers[size_t(index)];
   std::vector<int64_t> bases;
   for (size_t i = 0; i < states.size(); ++i) {
@@ -169,7 +170,8 @@ SlotImage CudaEngine::exportSlot(int32_t slot, bool contents, Stream given) {
 /// Blocks for states of these ranks (-1: dense), with room for the buffer.
 std::vector<int64_t> CudaEngine::rowsFor(int32_t index,
                                          std::span<const int32_t> states,
-                                         std::span<const int32_t> rank) {
+                                         std::span<const int32_t> rank,
+                                         CUstream stream) {
   const LayerManifest &layer = manifest.layers[size_t(index)];
   const LayerPlaces &places = layout.layers[size_t(index)];
   std::vector<int64_t> rows;
@@ -179,7 +181,7 @@ std::vector<int64_t> CudaEngine::rowsFor(int32_t index,
     rows.push_back(stored < 0 ? places.sizes.denseRows
                               : std::max(wanted, stored));
   }
-  return takeRows(index, states, rows);
+  return takeRows(index, states, rows, stream);
 }
 
 /// The states of a layer from `first` on.
@@ -219,7 +221,8 @@ void CudaEngine::importSlot(int32_t slot, int64_t position,
     table.count = {image.count};
     if (!image.shape.denseForm) {
       table.rowBase = rowsFor(
-          int32_t(i), statesFrom(first, table.rank.size()), table.rank);
+          int32_t(i), statesFrom(first, table.rank.size()), table.rank,
+          stream);
       const int64_t bytes = int64_t(table.rank.size()) * 4;
       pieces.push_back({addressOf(places.rank + first * 4),
                         bytesOf(table.rank.data()), bytes});
@@ -292,7 +295,7 @@ void CudaEngine::copySlot(int32_t from, int32_t to,
     const std::vector<int64_t> bases =
         rowsFor(int32_t(i),
                 statesFrom(int64_t(to) * layer.heads, tables[i].rank.size()),
-                tables[i].rank);
+                tables[i].rank, stream);
     for (size_t head = 0; head < bases.size(); ++head) {
       const int64_t rank = tables[i].rank[head];
       const int64_t rowBytes = places.sizes.rowBytes();

@@ -8,6 +8,8 @@
 
 #include "cuda/Context.h"
 #include "cuda/PieceMover.h"
+#include "cuda/device/elements.cuh"
+#include "numeric/Elements.h"
 #include "nvrtc/Nvrtc.h"
 
 #include <gtest/gtest.h>
@@ -296,6 +298,24 @@ TEST(CudaPieces, AreCutWhereTheStagingAreaIsFull) {
   }
   mover.download(pieces, nullptr);
   EXPECT_TRUE(sent == back);
+}
+
+// Every 16-bit value, and every f32 with one of 2^20 leading parts.
+TEST(CudaElements, AreThoseOfTheHost) {
+  for (uint32_t bits = 0; bits < 65536; ++bits) {
+    const auto half = uint16_t(bits);
+    ASSERT_EQ(ss::bits_of(ss::from_f16(half)),
+              ss::bits_of(numeric::F16::widen(half)));
+    ASSERT_EQ(ss::bits_of(ss::from_bf16(half)),
+              ss::bits_of(numeric::BF16::widen(half)));
+  }
+  std::mt19937 random(1);
+  for (uint64_t lead = 0; lead < uint64_t(1) << 20; ++lead)
+    for (const uint32_t rest : {0u, 0x800u, uint32_t(random() & 0xfff)}) {
+      const float value = ss::float_of(uint32_t(lead << 12) | rest);
+      ASSERT_EQ(ss::to_f16(value), numeric::F16::narrow(value)) << value;
+      ASSERT_EQ(ss::to_bf16(value), numeric::BF16::narrow(value)) << value;
+    }
 }
 
 TEST(CudaHandOver, KernelsCompileForGpus) {
