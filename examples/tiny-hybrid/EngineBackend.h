@@ -26,6 +26,12 @@ public:
   Status decodeLayer(int layer, const StateInput &input, float *y) override;
   Status endStep() override;
 
+  /// After a prefill elsewhere: the states of recurrent layer `layer` (as in
+  /// decodeLayer) become `states`, H as [batch, heads, dk, dv].
+  Status initialise(int layer, const std::vector<float> &states);
+  /// Once for all layers: how many tokens those states are of.
+  Status setPosition(int64_t tokens);
+
   const ss_engine *engine() const { return handle; }
   /// The recurrent layers, in the order of the engine.
   const std::vector<ss_layer_info> &layers() const { return infos; }

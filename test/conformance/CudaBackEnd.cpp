@@ -130,8 +130,6 @@ public:
             {"DeterministicRuns",
              "no decode call of the CUDA device waits for an SVD, as inline "
              "mode does"},
-            {"NarrowRows.AreHandedOver",
-             "snapshots are not taken on the CUDA device"},
             {"Consolidation.MakesRoomAtTheBound",
              "no compaction of the CUDA device waits for the host: without "
              "consolidation the smallest components go"}};

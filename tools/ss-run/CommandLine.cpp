@@ -25,6 +25,12 @@ const ValueOption valueOptions[] = {
      "text to decode; of a .safetensors file, the tensor 'tokens'"},
     {"tokens", &OptionTexts::tokens, "N",
      "tokens to decode for each request (1024)"},
+    {"prefill", &OptionTexts::prefill, "N",
+     "take the compressed run's first N tokens through the dense recurrence, "
+     "then compress its states and go on from those (0)"},
+    {"from", &OptionTexts::from, "N",
+     "leave the first N tokens out of quality, bytes and ranks (what --prefill "
+     "says)"},
     {"policy", &OptionTexts::policy, "relative:EPS|fixed:R|energy:F|budget:BYTES",
      "what a compaction keeps (relative:0.03)"},
     {"core", &OptionTexts::core, "svd|qr",

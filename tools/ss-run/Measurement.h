@@ -74,6 +74,7 @@ struct Measurement {
 
 struct MeasureOptions {
   int tokens = 1024;
+  int from = 0; ///< tokens before this one are decoded and not measured
   int batch = 1;
   int threads = 1;
   int generate = 0;

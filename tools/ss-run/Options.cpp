@@ -322,6 +322,11 @@ Result<RunOptions> ss_run::checkOptions(const OptionTexts &texts,
     value = checker.integer(name, text, value, lowest, highest);
   };
   integer("tokens", texts.tokens, options.tokens, 1, maxCount);
+  const std::string fewer = ": fewer than --tokens";
+  options.prefill = checker.integer("prefill", texts.prefill, 0, 0,
+                                    options.tokens - 1, fewer.c_str());
+  options.from = checker.integer("from", texts.from, options.prefill, 0,
+                                 options.tokens - 1, fewer.c_str());
   integer("active", texts.active, options.active, 1, maxCompaction);
   integer("buffer", texts.buffer, options.buffer, 1, maxCompaction);
   integer("batch", texts.batch, options.batch, 1, 1 << 16);

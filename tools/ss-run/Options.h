@@ -47,6 +47,8 @@ struct RunOptions {
   Policy policy;
   DenseRun dense = DenseRun::Compiled;
   int tokens = 1024;
+  int prefill = 0; ///< tokens of the compressed run that are dense
+  int from = 0;    ///< first token that is measured
   Core core = Core::Default;
   Storage storage = Storage::F32; ///< of the compressed states
   int active = 8;
@@ -81,7 +83,7 @@ std::string deviceName(const RunOptions &options);
 struct OptionTexts {
   std::string model, text, package, densePackage, json, svg, ranks;
   std::string policy, core, storage, dense, denseFallback, device, rowCapacity;
-  std::string tokens, active, buffer, consolidate, consolidation, batch,
+  std::string tokens, prefill, from, active, buffer, consolidate, consolidation, batch,
       threads, generate,
       seed;
   bool timing = false;

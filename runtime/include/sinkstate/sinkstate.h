@@ -153,8 +153,9 @@ typedef enum ss_exhaustion {
   SS_EXHAUSTION_TIGHTEN = 1 /* the compaction keeps the largest components that
                                fit the rows the state has: status bit 8, and
                                counted. SS_OUT_OF_MEMORY only where a state has
-                               no rows at all, at its first compaction. Not in
-                               deterministic mode */
+                               no rows of its own: at its first compaction, and
+                               where a fork shares them. Not in deterministic
+                               mode */
 } ss_exhaustion;
 
 typedef struct ss_engine_options {
@@ -434,6 +435,8 @@ typedef struct ss_statistics {
   int64_t tightened;        /* compactions that kept less than the policy would
                                have, for want of memory */
   int64_t refused;          /* calls that were SS_OUT_OF_MEMORY */
+  int64_t shared_bytes;     /* rows that forks have and that are another slot's
+                               too: not in used_bytes again */
 } ss_statistics;
 SS_API ss_result ss_engine_statistics(const ss_engine *engine,
                                       ss_statistics *out);
@@ -482,7 +485,10 @@ typedef struct ss_token_args {
  * but not the bits of single steps.
  *
  * Out of memory in a call of more than D + 1 tokens leaves the rows within a
- * step: reset their slots. SS_NOT_SUPPORTED on CUDA. */
+ * step: reset their slots. On CUDA it only queues work and can be captured, as
+ * the calls of a step; with `row_tokens` the batch has at most as many rows as
+ * the engine has slots, and a captured call keeps the numbers it was made
+ * with. */
 SS_API ss_result ss_decode_layer_tokens(ss_engine *engine, int32_t layer,
                                         const ss_decode_args *args,
                                         const ss_token_args *tokens);
@@ -491,8 +497,8 @@ SS_API ss_result ss_decode_layer_tokens(ss_engine *engine, int32_t layer,
  * they had never been decoded. Between steps. SS_NOT_IN_BUFFER where a layer
  * has compacted one of them or keeps no buffer (form dense); nothing has
  * changed then. Always possible after a call of at most D + 1 tokens, for as
- * many of them, where every layer declares D draft tokens.
- * SS_NOT_SUPPORTED on CUDA. */
+ * many of them, where every layer declares D draft tokens. On CUDA it comes
+ * after what `stream` has and waits for the answer. */
 SS_API ss_result ss_slot_rollback(ss_engine *engine, int32_t slot,
                                   int32_t tokens, void *stream);
 /* The same for slots[i] by tokens[i] (host memory; negative slots are skipped):
@@ -501,7 +507,9 @@ SS_API ss_result ss_slot_rollback_batch(ss_engine *engine,
                                         const int32_t *slots,
                                         const int32_t *tokens, int32_t batch,
                                         void *stream);
-/* The most tokens that ss_slot_rollback can forget now. */
+/* The most tokens that ss_slot_rollback can forget now. This and
+ * ss_slot_position wait for the whole GPU on CUDA, where positions are: a
+ * replayed graph moves them on without the host. */
 SS_API ss_result ss_slot_rollback_room(const ss_engine *engine, int32_t slot,
                                        int32_t *tokens);
 /* Tokens decoded since the slot was fresh, those forgotten not counted. */
@@ -514,8 +522,10 @@ SS_API ss_result ss_slot_position(const ss_engine *engine, int32_t slot,
  * one engine to another. The format (docs/hand-over.md) is versioned, checksummed
  * and little-endian on every host; a library of a later minor version reads it.
  * A restored slot continues with the bits of the original. All calls are for
- * slots between steps and, on CUDA, wait for the GPU; `stream` orders what
- * they queue. */
+ * slots between steps. On CUDA they come after what `stream` has and return when
+ * they are done; they, forks and dense states take up to 320 MiB of device
+ * memory for what is on its way when they first need it, which
+ * `allocated_bytes` does not count and the engine keeps. */
 
 /* Bytes that ss_snapshot_write takes now. */
 SS_API ss_result ss_snapshot_size(ss_engine *engine, int32_t slot,
@@ -568,8 +578,10 @@ SS_API ss_result ss_snapshot_inspect(const void *data, size_t bytes,
 
 /* Makes slot `to` (which has an owner; what it held is lost) equal to slot
  * `from`, both between steps: a prefix that two requests share. What either
- * decodes from then on is the other's no longer. Out of memory leaves `to`
- * fresh. */
+ * decodes from then on is the other's no longer. On the CPU the rows are shared
+ * until a compaction of either writes its own (shared_bytes in ss_statistics),
+ * and a fork needs no memory; on CUDA they are copied, on the device. Out of
+ * memory leaves `to` fresh. */
 SS_API ss_result ss_slot_fork(ss_engine *engine, int32_t from, int32_t to,
                               void *stream);
 
@@ -586,7 +598,8 @@ typedef struct ss_dense_layout {
 /* Writes H of every head of slots[i], decays and buffers included, to
  * places[i] of the caller's array; places NULL: to place i. At any token between
  * steps; the states are not changed, and nothing but the named elements is
- * written. Rounds to nearest. Memory of the host; SS_NOT_SUPPORTED on CUDA. */
+ * written. Rounds to nearest. `out` is memory of the engine's device; slots and
+ * places are the host's. */
 SS_API ss_result ss_state_densify_to(ss_engine *engine, int32_t layer,
                                      const int32_t *slots,
                                      const int32_t *places, int32_t n,
@@ -605,9 +618,14 @@ typedef struct ss_init_options {
  * places[i] (NULL: i), in factors, or dense where those would be no smaller, with
  * an empty buffer. A matrix that is not finite gives a state of status bit 1.
  * ss_slot_set_position then says once for all layers how many tokens the
- * request has; a request without a prefill needs neither. Memory of the host;
- * `options` may be NULL. Out of memory leaves the slots to be reset.
- * SS_NOT_SUPPORTED on CUDA. */
+ * request has; a request without a prefill needs neither. `dense` is memory of
+ * the engine's device; `options` may be NULL. Out of memory leaves the slots to
+ * be reset.
+ * A package with init kernels (ss-compile --init) decomposes on its device; what
+ * such a kernel does not find (SS_INIT_MOST_COMPONENTS and SS_INIT_LEAST_EPS in
+ * sinkstate/routines.h), and every state of other packages, is an exact SVD on
+ * the host. Where states may not go dense, components beyond what a compaction
+ * keeps are dropped, with status bit 8. */
 SS_API ss_result ss_state_init(ss_engine *engine, int32_t layer,
                                const int32_t *slots, const int32_t *places,
                                int32_t n, const void *dense,

@@ -48,6 +48,9 @@ CudaEngine::CudaEngine(std::shared_ptr<const Package> loaded,
   const KernelCompiler compiler(context->architecture());
   kernels = std::make_unique<PackageKernels>(context, *package, compiler);
   bookkeeping = std::make_unique<DeviceSchedule>(context, compiler);
+  handOver = std::make_unique<HandOverKernels>(context, compiler);
+  mover = std::make_unique<PieceMover>(context, *handOver);
+  denseWork = std::make_unique<DenseWork>(context);
   own = std::make_unique<OwnStream>(context);
   compactions = std::make_unique<CompactionStreams>(
       context, std::max(0, options.compaction_streams));
@@ -81,6 +84,9 @@ CudaEngine::~CudaEngine() {
     consolidator.reset();
     kernels.reset();
     bookkeeping.reset();
+    mover.reset();
+    denseWork.reset();
+    handOver.reset();
     own.reset();
     compactions.reset();
     pools.reset();
@@ -98,9 +104,11 @@ void CudaEngine::prepareMemory() {
   for (size_t i = 0; i < layout.layers.size(); ++i) {
     const LayerManifest &layer = manifest.layers[i];
     const LayerPlaces &places = layout.layers[i];
+    scheduleNumber.push_back(layer.hasBuffer() ? int32_t(buffered.size()) : -1);
     if (layer.deferred)
       buffered.push_back({at<int32_t>(places.count), nullptr, nullptr, nullptr,
-                          nullptr, nullptr, layer.heads, layer.buffer, 0, 1, 0});
+                          nullptr, nullptr, layer.heads, layer.buffer, 0, 1, 0,
+                          0});
     if (layer.denseForm)
       continue;
     if (!layout.pooled)
@@ -109,7 +117,8 @@ void CudaEngine::prepareMemory() {
                         at<int32_t>(places.status), at<int32_t>(places.due),
                         at<int32_t>(places.dueCount),
                         at<int32_t>(places.order), layer.heads, layer.buffer,
-                        layer.phase, 0, int32_t(places.sizes.breakEvenRank)});
+                        layer.phase, 0, int32_t(places.sizes.breakEvenRank),
+                        layer.draft});
   }
   own->copyIn(memory.address() + CUdeviceptr(layout.scheduleLayers),
               buffered.data(), buffered.size() * sizeof(ss::ScheduleLayer));
@@ -134,6 +143,7 @@ ss::Schedule CudaEngine::schedule() const {
   tables.position = at<int64_t>(layout.position);
   tables.compactions = at<int64_t>(layout.compactions);
   tables.faults = at<int32_t>(layout.faults);
+  tables.step_tokens = at<int32_t>(layout.stepTokens);
   for (const LayerManifest &layer : manifest.layers)
     tables.layer_count += layer.hasBuffer();
   tables.slots = slotCount;
@@ -163,6 +173,7 @@ void CudaEngine::resetStates(int32_t slot, CUstream stream) {
   bookkeeping->reset(schedule(), slot, stream);
   if (pools)
     pools->release(slot, stream);
+  noteNewRows(slot, stream);
   for (size_t i = 0; i < layout.layers.size(); ++i) {
     if (!manifest.layers[i].denseForm)
       continue;
@@ -173,6 +184,9 @@ void CudaEngine::resetStates(int32_t slot, CUstream stream) {
     SS_CUDA(context->driver(),
             cuMemsetD8Async(begin, 0, size_t(bytes), stream));
   }
+}
+
+void CudaEngine::noteNewRows(int32_t slot, CUstream stream) const {
   if (consolidator)
     consolidator->slotChanged(slot, stream);
 }
@@ -212,7 +226,7 @@ void CudaEngine::beginAfter(CUstream stream) {
   if (stepBatch == 0)
     return;
   if (pools)
-    pools->cancel(stream);
+    pools->cancel(false, stream);
   // Some of its compactions may have run.
   if (consolidator)
     consolidator->endStep(stream);
@@ -232,6 +246,7 @@ void CudaEngine::beginStep(std::span<const int32_t> slots, Stream stream) {
   stepBatch = int32_t(slots.size());
   std::fill(decoded.begin(), decoded.end(), false);
   decodedCount = 0;
+  stepTokens.clear();
 }
 
 /// An order helps where multiprocessors have several programs each: the large ones
@@ -297,13 +312,14 @@ void CudaEngine::launchDecode(int32_t index, const ss_decode_args &args) {
 }
 
 /// Over the layer's work list, with the grid of a batch that is due as a whole.
-void CudaEngine::launchCompact(int32_t index, int32_t batch, CUstream stream) {
+void CudaEngine::launchCompact(int32_t index, int32_t batch,
+                               int32_t countAhead, CUstream stream) {
   const LayerManifest &layer = manifest.layers[size_t(index)];
   const LayerPlaces &places = layout.layers[size_t(index)];
   bindState(places);
   values.setPointer(Argument::Work, at<int32_t>(places.work));
   values.setPointer(Argument::WorkCount, at<int32_t>(places.workCount));
-  values.setI32(Argument::CountAhead, 1);
+  values.setI32(Argument::CountAhead, countAhead);
   values.setF32(Argument::PolicyValue, places.sizes.policyValue);
   // Where consolidation makes room before the next compaction, all rows may
   // be used by this one.
@@ -315,17 +331,28 @@ void CudaEngine::launchCompact(int32_t index, int32_t batch, CUstream stream) {
   kernels->launch(layer.compact, values, int64_t(batch) * layer.heads, stream);
 }
 
+void CudaEngine::compactDue(int32_t index, int32_t batch, int32_t countAhead,
+                            CUstream stream) {
+  if (layout.layers[size_t(index)].sizes.denseFallback)
+    launchFold(index, batch, countAhead, stream);
+  launchCompact(index, batch, countAhead, stream);
+}
+
 void CudaEngine::decodeLayer(int32_t index, const ss_decode_args &args) {
   const LayerManifest &layer = checkedLayer(index);
   checkStep(layer, index, args);
+  if (!stepTokens.empty())
+    fail(SS_INVALID_ARGUMENT, "layer '", layer.name,
+         "' takes one token, expected the tokens that the layers of this step "
+         "before it took: call ss_end_step between steps");
   CurrentContext current(*context);
+  const CUstream stream = asStream(args.stream);
+  const bool late = !layer.denseForm && layer.draft > 0;
+  if (late)
+    compactBefore(index, args.batch, stream);
   launchDecode(index, args);
-  if (!layer.denseForm) {
-    const CUstream beside = compactions->fork(asStream(args.stream));
-    if (layout.layers[size_t(index)].sizes.denseFallback)
-      launchFold(index, args.batch, 1, beside);
-    launchCompact(index, args.batch, beside);
-  }
+  if (!layer.denseForm && !late)
+    compactDue(index, args.batch, 1, compactions->fork(stream));
   decoded[size_t(index)] = true;
   ++decodedCount;
 }
@@ -387,6 +414,10 @@ void *CudaEngine::allocateMemory(size_t bytes) {
 void CudaEngine::freeMemory(void *memory) {
   CurrentContext current(*context);
   SS_CUDA(context->driver(), cuMemFree(asAddress(memory)));
+}
+
+void CudaEngine::synchronizeStream(CUstream stream) const {
+  SS_CUDA(context->driver(), cuStreamSynchronize(stream));
 }
 
 void CudaEngine::copyIn(void *to, const void *from, size_t bytes,

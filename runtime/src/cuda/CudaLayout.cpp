@@ -4,6 +4,7 @@
 
 #include "capi/Failure.h"
 #include "cuda/device/schedule.cuh"
+#include "sinkstate/routines.h"
 
 #include <algorithm>
 
@@ -33,12 +34,11 @@ int64_t rowCapacity(const LayerManifest &layer,
 /// break-even rank, so that it does not go dense again at once. The init kernel
 /// reads f32, works in it, and finds so many components at most.
 int32_t mostBack(const LayerManifest &layer, const LayerLayout &sizes) {
-  constexpr int64_t kMostOfKernel = 48;
-  constexpr float kLeastEpsOfKernel = 0x1p-13f;
   if (!sizes.denseFallback || layer.init == kNoKernel ||
-      sizes.storage != Storage::F32 || sizes.dropBelow < kLeastEpsOfKernel)
+      sizes.storage != Storage::F32 || sizes.dropBelow < float(SS_INIT_LEAST_EPS))
     return 0;
-  return int32_t(std::min(kMostOfKernel - 1, 3 * sizes.breakEvenRank / 4));
+  return int32_t(std::min<int64_t>(SS_INIT_MOST_COMPONENTS - 1,
+                                  3 * sizes.breakEvenRank / 4));
 }
 
 } // namespace
@@ -133,6 +133,9 @@ CudaLayout::CudaLayout(const Manifest &manifest,
     layers.push_back(std::move(places));
   }
   position = take(options.slots, sizeof(int64_t));
+  stepTokens = take(options.slots, sizeof(int32_t));
+  rowSlots = take(options.slots, sizeof(int32_t));
+  refused = take(1, sizeof(int32_t));
   scheduleLayers = take(buffered, sizeof(ss::ScheduleLayer));
   compactions = take(1, sizeof(int64_t));
   faults = take(1, sizeof(int32_t));

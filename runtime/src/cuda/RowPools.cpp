@@ -283,19 +283,24 @@ void RowPools::checkRange(size_t layer, CUstream stream) const {
 }
 
 void RowPools::settle(CUstream stream) const {
-  launchOverRequests(settleFunction, stream);
+  launchOverRequests(settleFunction, -1, stream);
 }
 
-void RowPools::cancel(CUstream stream) const {
-  launchOverRequests(cancelFunction, stream);
+void RowPools::settleLayer(size_t layer, CUstream stream) const {
+  launchOverRequests(settleFunction, tableOf[layer], stream);
 }
 
-void RowPools::launchOverRequests(CUfunction function, CUstream stream) const {
+void RowPools::cancel(bool again, CUstream stream) const {
+  launchOverRequests(cancelFunction, again, stream);
+}
+
+void RowPools::launchOverRequests(CUfunction function, int32_t what,
+                                  CUstream stream) const {
   if (arguments.layer_count == 0)
     return;
   constexpr unsigned kBlocks = 8, kThreads = 256;
   ss::RowTables given = arguments;
-  void *parameters[] = {&given};
+  void *parameters[] = {&given, &what};
   launch(function, kBlocks, unsigned(given.pool_count), kThreads, stream,
          parameters);
 }

@@ -62,12 +62,15 @@ public:
   /// and settle(). cancel() first, once a step.
   void prepareLayer(size_t layer, int32_t ahead, CUstream stream, bool counted);
   /// Nothing will be launched over the lists that prepare() made.
-  void cancel(CUstream stream) const;
+  /// `again`: because it will be called again in this step.
+  void cancel(bool again, CUstream stream) const;
   /// In layers of f16, after densify and before the compaction: what does not
   /// fit the type stays in factors, and is listed for the compaction.
   void checkRange(size_t layer, CUstream stream) const;
   /// Ends what prepare() has begun: states that went dense take their block.
   void settle(CUstream stream) const;
+  /// The same for one layer, while compactions of others are under way.
+  void settleLayer(size_t layer, CUstream stream) const;
   /// Between steps: blocks of at least rows[i] rows for states[i] of a layer,
   /// whose contents are lost; their rank is 0. False where there is no memory,
   /// and some states may have got theirs. `scratch`: two tables on the device,
@@ -117,7 +120,8 @@ private:
   void move(CUstream stream) const;
   void launch(CUfunction function, unsigned x, unsigned y, unsigned threads,
               CUstream stream, void **parameters) const;
-  void launchOverRequests(CUfunction function, CUstream stream) const;
+  void launchOverRequests(CUfunction function, int32_t what,
+                          CUstream stream) const;
   unsigned wideGrid() const;
 
   std::shared_ptr<const Context> context;

@@ -29,6 +29,7 @@ struct LayerSpec {
   std::string core = "svd"; ///< or "qr"
   std::string storage = "f32"; ///< or "f16", "bf16"; reference kernels have f32
   int32_t phase = 0;
+  bool initKernel = false; ///< the package has one; reference kernels: an exact SVD
   GateKind gate = GateKind::Softplus;
   double gateBound = -5;
   NormKind norm = NormKind::Max;

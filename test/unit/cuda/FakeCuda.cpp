@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -24,6 +25,7 @@ using namespace sinkstate::runtime::cuda;
 namespace {
 
 struct Kernel {
+  std::string name;
   std::vector<size_t> sizes;
   fake_kernel run;
   void *context;
@@ -72,6 +74,8 @@ struct Machine {
   CUresult lost = kSuccess;
   std::map<std::string, int> calls;
   std::map<std::string, Kernel> kernels;
+  std::deque<Kernel> loaded; // what modules have; a later kernel of the same
+                             // name is another module's
   std::map<CUdeviceptr, size_t> memory;
   size_t granularity = 4096; // of mapped memory; 0: it cannot be mapped
   std::map<CUmemGenericAllocationHandle, size_t> handles;
@@ -86,7 +90,7 @@ struct Machine {
   int forbidden = 0;
   bool uncontrolled = false;
   unsigned blocks = 0, threads = 0, shared = 0;
-  const Kernel *watched = nullptr;
+  std::string watched;
   unsigned watchedBlocks = 0;
 } machine;
 
@@ -142,12 +146,8 @@ CUresult enter(const char *symbol, bool allowedInCapture = true) {
   return kSuccess;
 }
 
-std::string nameOf(CUfunction function) {
-  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
-  for (const auto &[name, kernel] : machine.kernels)
-    if (reinterpret_cast<CUfunction>(const_cast<Kernel *>(&kernel)) == function)
-      return name;
-  return "";
+const std::string &nameOf(CUfunction function) {
+  return reinterpret_cast<const Kernel *>(function)->name;
 }
 
 #define ENTER(...)                                                             \
@@ -269,12 +269,14 @@ CUresult fakecuModuleGetFunction(CUfunction *function, CUmodule,
   // Nobody controls the machine: every kernel is there and does nothing.
   if (machine.kernels.empty() || machine.uncontrolled) {
     machine.uncontrolled = true;
-    machine.kernels[name] = {{}, [](void *, void *const *, unsigned) {}, nullptr};
+    machine.kernels[name] = {
+        name, {}, [](void *, void *const *, unsigned) {}, nullptr};
   }
   auto kernel = machine.kernels.find(name);
   if (kernel == machine.kernels.end())
     return 500;
-  *function = reinterpret_cast<CUfunction>(&kernel->second);
+  machine.loaded.push_back(kernel->second);
+  *function = reinterpret_cast<CUfunction>(&machine.loaded.back());
   return kSuccess;
 }
 CUresult fakecuFuncGetAttribute(int *value, CUfunction_attribute, CUfunction) {
@@ -315,7 +317,7 @@ CUresult fakecuLaunchKernel(CUfunction function, unsigned gridX, unsigned,
     launch.values.emplace_back(bytes, bytes + kernel->sizes[i]);
   }
   machine.blocks = gridX;
-  if (kernel == machine.watched)
+  if (kernel->name == machine.watched)
     machine.watchedBlocks = gridX;
   machine.threads = blockX;
   machine.shared = shared;
@@ -680,7 +682,7 @@ void fake_fail(const char *symbol, int error, int skip, int sticky) {
 }
 void fake_add_kernel(const char *name, const size_t *sizes, size_t count,
                      fake_kernel run, void *context) {
-  machine.kernels[name] = {{sizes, sizes + count}, run, context};
+  machine.kernels[name] = {name, {sizes, sizes + count}, run, context};
 }
 int fake_calls(const char *symbol) {
   std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
@@ -711,7 +713,7 @@ int fake_live_objects(void) {
 size_t fake_live_bytes(void) { return machine.used; }
 unsigned fake_last_blocks(void) { return machine.blocks; }
 void fake_watch(const char *kernel) {
-  machine.watched = &machine.kernels.at(kernel);
+  machine.watched = kernel;
 }
 unsigned fake_watched_blocks(void) { return machine.watchedBlocks; }
 unsigned fake_last_threads(void) { return machine.threads; }

@@ -4,6 +4,7 @@
 
 #include "FakeCuda.h"
 #include "HostConsolidation.h"
+#include "HostHandOver.h"
 #include "HostRows.h"
 
 #include "cuda/device/schedule.cuh"
@@ -26,6 +27,7 @@ void addHostKernels() {
   add("ss_schedule", {sizeof(ss::Schedule), 8, 4}, hostSchedule);
   add("ss_advance", {sizeof(ss::Schedule), 8, 4}, hostAdvance);
   add("ss_reset_slot", {sizeof(ss::Schedule), 4}, hostReset);
+  addHandOverKernels();
   addRowKernels();
   add("ss_note_compactions", {sizeof(ss::Frozen)}, hostNoteCompactions);
   add("ss_note_slot", {sizeof(ss::Frozen), 4}, hostNoteSlot);

@@ -101,13 +101,19 @@ void hostCheckRange(void *, void *const *parameters, unsigned) {
 
 void hostSettleRows(void *, void *const *parameters, unsigned) {
   const auto tables = value<ss::RowTables>(parameters, 0);
+  const auto layer = value<int32_t>(parameters, 1);
   for (int32_t p = 0; p < tables.pool_count; ++p)
     for (int32_t i = 0; i < tables.pools[p].grant_count; ++i)
-      ss::settle_request(tables, tables.pools[p].requests[i]);
+      if (layer < 0 || tables.pools[p].requests[i].layer == layer)
+        ss::settle_request(tables, tables.pools[p].requests[i]);
 }
 
 void hostCancelRows(void *, void *const *parameters, unsigned) {
   const auto tables = value<ss::RowTables>(parameters, 0);
+  if (value<int32_t>(parameters, 1))
+    for (int32_t l = 0; l < tables.layer_count; ++l)
+      for (int32_t i = 0; i < *tables.layers[l].dense_count; ++i)
+        ss::uncount_fold(tables, tables.layers[l], i);
   for (int32_t p = 0; p < tables.pool_count; ++p)
     for (int32_t i = 0; i < tables.pools[p].grant_count; ++i)
       ss::cancel_request(tables, tables.pools[p].requests[i]);
@@ -132,8 +138,8 @@ void addRowKernels() {
   fake_add_kernel("ss_provide_rows", pools, 1, hostProvideRows, nullptr);
   fake_add_kernel("ss_move_rows", one, 1, hostMoveRows, nullptr);
   fake_add_kernel("ss_check_range", one, 2, hostCheckRange, nullptr);
-  fake_add_kernel("ss_settle_rows", one, 1, hostSettleRows, nullptr);
-  fake_add_kernel("ss_cancel_rows", one, 1, hostCancelRows, nullptr);
+  fake_add_kernel("ss_settle_rows", one, 2, hostSettleRows, nullptr);
+  fake_add_kernel("ss_cancel_rows", one, 2, hostCancelRows, nullptr);
   fake_add_kernel("ss_release_rows", one, 2, hostReleaseRows, nullptr);
 }
 

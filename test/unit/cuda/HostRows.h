@@ -23,9 +23,9 @@ void hostProvideRows(void *, void *const *parameters, unsigned blocks);
 void hostMoveRows(void *, void *const *parameters, unsigned blocks);
 /// ss_check_range(ss::RowTables, int32_t layer)
 void hostCheckRange(void *, void *const *parameters, unsigned blocks);
-/// ss_settle_rows(ss::RowTables)
+/// ss_settle_rows(ss::RowTables, int32_t layer)
 void hostSettleRows(void *, void *const *parameters, unsigned blocks);
-/// ss_cancel_rows(ss::RowTables)
+/// ss_cancel_rows(ss::RowTables, int32_t again)
 void hostCancelRows(void *, void *const *parameters, unsigned blocks);
 /// ss_release_rows(ss::RowTables, int32_t slot)
 void hostReleaseRows(void *, void *const *parameters, unsigned blocks);

@@ -44,6 +44,11 @@ public:
   virtual void beginStep(CUstream stream) = 0;
   /// Behind the compactions of a step.
   void endStep(CUstream stream) const { rows.noteCompactions(stream); }
+  /// Behind one compaction of a layer (as in the manifest), where the list of
+  /// what was due does not stay until the step ends.
+  void compacted(int32_t layer, CUstream stream) const {
+    rows.noteCompactions(layer, stream);
+  }
   /// Behind whatever else made the rows of a slot others.
   void slotChanged(int32_t slot, CUstream stream) const {
     rows.noteSlot(slot, stream);

@@ -90,6 +90,17 @@ void FrozenRows::noteCompactions(CUstream stream) const {
     kernels.noteCompactions(frozen, stream);
 }
 
+void FrozenRows::noteCompactions(int32_t layer, CUstream stream) const {
+  for (size_t i = 0; i < plan.layers.size(); ++i) {
+    if (plan.layers[i].layer != layer)
+      continue;
+    ss::Frozen one = frozen;
+    one.layers += i;
+    one.layer_count = 1;
+    kernels.noteCompactions(one, stream);
+  }
+}
+
 void FrozenRows::noteSlot(int32_t slot, CUstream stream) const {
   if (layers() > 0)
     kernels.noteSlot(frozen, slot, stream);

@@ -57,6 +57,8 @@ public:
 
   // In the order of the decode stream, and legal in its capture.
   void noteCompactions(CUstream stream) const;
+  /// Of one layer, as in the manifest.
+  void noteCompactions(int32_t layer, CUstream stream) const;
   void noteSlot(int32_t slot, CUstream stream) const;
   void swapIn(CUstream stream) const;
 

@@ -379,6 +379,15 @@ SS_BOTH_SIDES void cancel_request(const RowTables &tables, RowRequest &request) 
   request.purpose = kSettled;
 }
 
+/// A fold that was planned is planned anew: it counts once.
+SS_BOTH_SIDES void uncount_fold(const RowTables &tables, const RowLayer &layer, int32_t place) {
+  const int32_t state = layer.dense_work[place];
+  if (layer.rank[state] >= 0)
+    return;
+  --layer.folds[state];
+  add_shared(tables.counters + kFolds, -1);
+}
+
 /// A state of a fresh slot has no rows.
 SS_BOTH_SIDES void release_state(const RowTables &tables, const RowLayer &layer, int32_t state) {
   if (layer.row_base[state] >= kScrapRows)
@@ -465,16 +474,21 @@ extern "C" __global__ void ss_check_range(ss::RowTables tables, int32_t index) {
   }
 }
 
-/// Grid (any, pools).
-extern "C" __global__ void ss_settle_rows(ss::RowTables tables) {
+/// Grid (any, pools). Requests of one layer, or with -1 of all.
+extern "C" __global__ void ss_settle_rows(ss::RowTables tables, int32_t layer) {
   ss::RowPool &pool = tables.pools[blockIdx.y];
   for (int32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < pool.grant_count;
        i += gridDim.x * blockDim.x)
-    ss::settle_request(tables, pool.requests[i]);
+    if (layer < 0 || pool.requests[i].layer == layer)
+      ss::settle_request(tables, pool.requests[i]);
 }
 
-/// Grid (any, pools).
-extern "C" __global__ void ss_cancel_rows(ss::RowTables tables) {
+/// Grid (any, pools). `again`: what was planned is planned anew in this step.
+extern "C" __global__ void ss_cancel_rows(ss::RowTables tables, int32_t again) {
+  if (again && blockIdx.y == 0)
+    for (int32_t l = blockIdx.x; l < tables.layer_count; l += gridDim.x)
+      for (int32_t i = threadIdx.x; i < *tables.layers[l].dense_count; i += blockDim.x)
+        ss::uncount_fold(tables, tables.layers[l], i);
   ss::RowPool &pool = tables.pools[blockIdx.y];
   for (int32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < pool.grant_count;
        i += gridDim.x * blockDim.x)
