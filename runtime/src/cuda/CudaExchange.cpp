@@ -25,7 +25,7 @@ std::byte *bytesOf(const void *memory) {
 
 /// The pairs of a slot in one layer's buffers, piece by piece, and where they
 /// are in an image.
-void addPairs(std::vector<HostPiece> &pieces, CUdeviceptr buffer,
+void addBuffered(std::vector<HostPiece> &pieces, CUdeviceptr buffer,
               int64_t firstOwner, int64_t owners, int64_t capacity,
               int64_t count, int64_t width, const std::vector<float> &image) {
   const int64_t bytes = count * width * 4;
@@ -120,11 +120,11 @@ std::vector<HostPiece> CudaEngine::piecesOf(
     weights += head.components();
   }
   const int64_t capacity = layer.buffer + layer.draft;
-  addPairs(pieces, addressOf(places.bufferU), first, shape.heads, capacity,
+  addBuffered(pieces, addressOf(places.bufferU), first, shape.heads, capacity,
            image.count, shape.dv, image.bufferU);
-  addPairs(pieces, addressOf(places.bufferG), first, shape.heads, capacity,
+  addBuffered(pieces, addressOf(places.bufferG), first, shape.heads, capacity,
            image.count, shape.decayFloats(), image.bufferG);
-  addPairs(pieces, addressOf(places.bufferK),
+  addBuffered(pieces, addressOf(places.bufferK),
            int64_t(slot) * layer.keyHeads + firstKeyHead, shape.keyHeads,
            capacity, image.count, shape.dk, image.bufferK);
   return pieces;
