@@ -42,7 +42,8 @@ struct FrozenLayer {
   const int32_t *work;       // [slots * heads], what was due; heads of a slot one after another
   const int32_t *work_count; // [1]
   uint64_t *epoch;           // [slots]
-  int32_t *since;            // [slots], compactions since the last result
+  int32_t *since;            // [slots], 2 * compactions since the last result, and
+                             // 1 where one is missing
   uint64_t *notes;           // [slots], of the host: see note_change
   uint64_t *changes;         // [1], of the host: grows when notes have changed
   uint64_t *changed;         // [1], the same number on the device
@@ -193,17 +194,20 @@ SS_BOTH_SIDES bool is_first_of_slot(const FrozenLayer &layer, int32_t i) {
   return i == 0 || layer.work[i] / layer.heads != layer.work[i - 1] / layer.heads;
 }
 
-/// A slot was compacted. It is due again at every compaction until a result has
-/// landed, so that one that was dropped is made anew.
+/// A slot was compacted. Once it is due, it is so at every compaction until a
+/// result has landed: one that was dropped is made anew.
 SS_BOTH_SIDES void note_compaction(const FrozenLayer &layer, int32_t slot) {
-  const int32_t since = ++layer.since[slot];
+  const int32_t compactions = layer.since[slot] / 2 + 1;
+  const bool missing = layer.since[slot] % 2 != 0;
   bool frozen = false, crowded = false;
   for (int32_t head = 0; head < layer.heads; ++head) {
     const int32_t rank = layer.rank[int64_t(slot) * layer.heads + head];
     frozen |= rank > layer.active;
     crowded |= rank > layer.crowded;
   }
-  const bool due = frozen && (crowded || (layer.every > 0 && since >= layer.every));
+  const bool turn = layer.every > 0 && compactions % layer.every == 0;
+  const bool due = frozen && (missing || turn || crowded);
+  layer.since[slot] = 2 * compactions + (missing || due);
   note_change(layer, slot, kNoteCompacted | (due ? uint64_t(kNoteDue) : 0));
 }
 

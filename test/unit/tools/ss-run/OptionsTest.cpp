@@ -2,6 +2,8 @@
 
 #include "Options.h"
 
+#include "sinkstate/sinkstate.h"
+
 #include <gtest/gtest.h>
 
 using namespace ss_run;
