@@ -5,8 +5,8 @@
 #
 #   BUNDLE/device-check.sh [REPORT]
 #
-# SS_CHECK_ONLY="machine model start tests device bench storages sanitizer": which
-# parts, all but storages by default (storages: decode times of rows in f32, f16
+# SS_CHECK_ONLY="machine model start tests device bench handover storages sanitizer":
+# which parts, all but storages by default (storages: decode times of rows in f32, f16
 # and fp8; tests: the conformance suite; device: the device tests, with
 # cuSOLVER as an oracle, large grids and memories). It builds nothing. The exit
 # code is 0 only if nothing failed.
@@ -15,7 +15,7 @@ die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 bundle=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 [ $# -le 1 ] || die "found $# arguments, expected at most one, the report's file"
 report=${1:-/dev/null}
-all_parts="machine model start tests device bench sanitizer"
+all_parts="machine model start tests device bench handover sanitizer"
 parts=${SS_CHECK_ONLY:-$all_parts}
 for part in $parts; do
   [[ " $all_parts " == *" $part "* ]] || die "SS_CHECK_ONLY has '$part', expected some of: $all_parts"
@@ -167,6 +167,8 @@ test_suites() {
 
 device_tests() {
   heading "Device tests"
+  tests "states of the small model, initialised" 240 "$bundle/bin/real-state-test" \
+    "$bundle/model" "$bundle/packages/tiny-hybrid-init" cuda
   tests "device tests" 240 "$bundle/bin/cuda-device-test" \
     --package "$bundle/packages/tiny-hybrid" --gtest_brief=1
 }
@@ -247,6 +249,21 @@ storages() {
   done
 }
 
+# States from dense matrices, and snapshots and forks of one request.
+hand_over() {
+  heading "Hand-over"
+  local out=${SS_CHECK_OUT:-$work}
+  step "ss-bench init" 500 "$bundle/bin/ss-bench" init \
+    --package "$bundle/bench/Nemotron-3-Nano-4B-init" --json "$out/init.json"
+  sed "s|$bundle/bench/||" "$log"; echo
+  local preset
+  for preset in Nemotron-3-Nano-4B:nemo4b Qwen3.5-9B:qwen9b Kimi-Linear-48B-A3B:qwen9b; do
+    step "ss-bench hand-over ${preset%:*}" 200 "$bundle/bin/ss-bench" hand-over --device cuda \
+      --package "$bundle/bench/${preset%:*}" --profile "${preset#*:}"
+    sed "s|$bundle/bench/||" "$log"; echo
+  done
+}
+
 main() {
   printf '# SinkState on a GPU\n\nrevision %s, %s\n' "$(cat "$bundle/revision")" "$(date -u +%FT%TZ)"
   ! has_part machine || machine
@@ -256,6 +273,7 @@ main() {
   ! has_part device || device_tests
   ! has_part bench || bench
   ! has_part storages || storages
+  ! has_part handover || hand_over
   ! has_part sanitizer || sanitizer
   heading Summary
   printf '| step | result | time |\n|---|---|---|\n'

@@ -36,7 +36,7 @@ cmake -G Ninja -S "$root" -B "$device_build" -DCMAKE_BUILD_TYPE=Release \
   -DCMAKE_EXE_LINKER_FLAGS="$static" -DCMAKE_SHARED_LINKER_FLAGS="$static" \
   -DCMAKE_BUILD_WITH_INSTALL_RPATH=ON "-DCMAKE_INSTALL_RPATH=\$ORIGIN/../lib" \
   >"$device_build.log" 2>&1 || { tail -n 20 "$device_build.log" >&2; die "CMake failed"; }
-targets=(sinkstate ss-run-packages ss-bench-packages ss-cache cuda-device-test)
+targets=(sinkstate ss-run-packages ss-bench-packages ss-cache cuda-device-test real-state-test)
 conformance=0
 if ninja -C "$device_build" -t targets all | grep -q '^conformance_tests:'; then
   [ -x "$build/test/bin/conformance_packages" ] ||
@@ -47,7 +47,7 @@ fi
 say "building ${targets[*]}"
 ninja -C "$device_build" -j "$jobs" "${targets[@]}"
 cp "$device_build"/bin/{ss-run,ss-bench,ss-cache} "$bundle/bin"
-cp "$device_build"/test/bin/cuda-device-test "$bundle/bin"
+cp "$device_build"/test/bin/{cuda-device-test,real-state-test} "$bundle/bin"
 [ $conformance = 0 ] || cp "$device_build/test/bin/conformance_tests" "$bundle/bin"
 cp "$device_build"/lib/libsinkstate.so "$bundle/lib"
 strip "$bundle"/bin/* "$bundle"/lib/*
@@ -66,6 +66,7 @@ compile() { # compile FOLDER ss-compile's options -- ss-import's arguments
 }
 tiny=$root/examples/tiny-hybrid
 compile "$bundle/packages/tiny-hybrid" --cpu=x86-64-v3 -- "$tiny" --policy=relative:0.03
+compile "$bundle/packages/tiny-hybrid-init" --no-cpu --init -- "$tiny" --policy=relative:0.03
 compile "$bundle/packages/tiny-hybrid-0.1" --cpu=x86-64-v3 -- "$tiny" --policy=relative:0.1
 compile "$bundle/packages/tiny-hybrid-fixed-32" --cpu=x86-64-v3 -- "$tiny" --policy=fixed:32
 compile "$bundle/packages/tiny-hybrid-dense" --cpu=x86-64-v3 -- "$tiny" --form=dense
@@ -81,6 +82,8 @@ for preset in Nemotron-3-Nano-4B:0.003 Qwen3.5-9B:0.01 Kimi-Linear-48B-A3B:0.01;
     compile "$folder-deferred" --no-cpu -- --preset="$name" --storage=$storage --form=deferred
   done
 done
+compile "$bundle/bench/Nemotron-3-Nano-4B-init" --no-cpu --init -- \
+  --preset=Nemotron-3-Nano-4B --policy=relative:0.003
 if [ $conformance = 1 ]; then
   "$build/test/bin/conformance_packages" "$bundle/conformance" --cpu x86-64-v3
 fi

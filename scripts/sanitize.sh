@@ -22,7 +22,7 @@ for sanitizer in "$@"; do
   esac
 done
 
-tests=${SS_SANITIZE_TESTS:-consolidation-test runtime-test runtime-internals-test handover-test runtime-c-api-test soak-test}
+tests=${SS_SANITIZE_TESTS:-consolidation-test cuda-test runtime-test runtime-internals-test handover-test runtime-c-api-test soak-test}
 
 export TSAN_OPTIONS="halt_on_error=1 ${TSAN_OPTIONS:-}"
 export ASAN_OPTIONS="detect_leaks=1 detect_stack_use_after_return=1 ${ASAN_OPTIONS:-}"

@@ -13,9 +13,9 @@ using namespace mlir;
 namespace sinkstate {
 
 llvm::Expected<std::unique_ptr<CompiledModel>>
-CompiledModel::compile(ModuleOp graph) {
+CompiledModel::compile(ModuleOp graph, bool init) {
   llvm::Expected<OwningOpRef<ModuleOp>> kernels =
-      buildKernels(graph, KernelTarget::cpu);
+      buildKernels(graph, KernelTarget::cpu, init);
   if (!kernels)
     return kernels.takeError();
   FailureOr<llvm::json::Object> manifest =

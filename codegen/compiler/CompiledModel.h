@@ -20,9 +20,10 @@ namespace sinkstate {
 /// ss_package_from_memory takes. The code lives as long as this object.
 class CompiledModel {
 public:
-  /// Compiles a module with one ss.model, which is left as it is.
+  /// Compiles a module with one ss.model, which is left as it is. `init`: with
+  /// the kernels of ss_state_init.
   static llvm::Expected<std::unique_ptr<CompiledModel>>
-  compile(mlir::ModuleOp graph);
+  compile(mlir::ModuleOp graph, bool init = false);
 
   const std::string &getManifest() const { return manifest; }
   ss_cpu_kernel lookup(llvm::StringRef kernel) const;

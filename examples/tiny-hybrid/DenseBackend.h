@@ -18,6 +18,11 @@ public:
   Status decodeLayer(int layer, const StateInput &input, float *y) override;
   Status endStep() override { return std::nullopt; }
 
+  /// H of every request and head of a recurrent layer, [batch, heads, dk, dv].
+  const std::vector<float> &states(int layer) const {
+    return layers[static_cast<size_t>(layer)].states;
+  }
+
 private:
   struct Layer {
     LayerKind kind;

@@ -158,12 +158,55 @@ Status EngineBackend::endStep() {
   return std::nullopt;
 }
 
+Status EngineBackend::initialise(int layer, const std::vector<float> &states) {
+  const ss_layer_info &info = infos[engineLayerOf[layer]];
+  ss_dense_layout layout{};
+  layout.struct_size = sizeof(layout);
+  layout.type = SS_ELEMENT_F32;
+  layout.dv_stride = 1;
+  layout.dk_stride = info.dv;
+  layout.head_stride = layout.dk_stride * info.dk;
+  layout.slot_stride = layout.head_stride * info.heads;
+  const size_t bytes = states.size() * sizeof(float);
+  void *memory = nullptr; // of the engine's device
+  if (ss_device_malloc(handle, bytes, &memory) != SS_OK)
+    return lastError("memory for the states of layer " +
+                     std::to_string(layer));
+  const bool done =
+      ss_device_copy_in(handle, memory, states.data(), bytes, nullptr) ==
+          SS_OK &&
+      ss_state_init(handle, engineLayerOf[layer], slotOfRequest.data(), nullptr,
+                    static_cast<int32_t>(slotOfRequest.size()), memory,
+                    &layout, nullptr, nullptr) == SS_OK;
+  const Error error = lastError("states of layer " + std::to_string(layer));
+  ss_device_free(handle, memory);
+  return done ? Status() : Status(error);
+}
+
+Status EngineBackend::setPosition(int64_t tokens) {
+  for (int32_t slot : slotOfRequest)
+    if (ss_slot_set_position(handle, slot, tokens, nullptr) != SS_OK)
+      return lastError("position of slot " + std::to_string(slot));
+  return std::nullopt;
+}
+
 Result<ss_statistics> EngineBackend::statistics() const {
   ss_statistics statistics{};
   statistics.struct_size = sizeof(statistics);
   if (ss_engine_statistics(handle, &statistics) != SS_OK)
     return lastError("statistics");
   return statistics;
+}
+
+Result<int64_t> EngineBackend::snapshotBytes() const {
+  int64_t sum = 0;
+  for (int32_t slot : slotOfRequest) {
+    size_t bytes = 0;
+    if (ss_snapshot_size(handle, slot, &bytes, nullptr) != SS_OK)
+      return lastError("snapshot of slot " + std::to_string(slot));
+    sum += static_cast<int64_t>(bytes);
+  }
+  return sum;
 }
 
 Result<std::vector<int32_t>> EngineBackend::ranks(int layer,

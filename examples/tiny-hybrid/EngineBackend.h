@@ -31,12 +31,20 @@ public:
   Status decodeLayer(int layer, const StateInput &input, float *y) override;
   Status endStep() override;
 
+  /// After a prefill elsewhere: the states of recurrent layer `layer` (as in
+  /// decodeLayer) become `states`, H as [batch, heads, dk, dv].
+  Status initialise(int layer, const std::vector<float> &states);
+  /// Once for all layers: how many tokens those states are of.
+  Status setPosition(int64_t tokens);
+
   const ss_engine *engine() const { return handle; }
   /// The recurrent layers, in the order of the engine.
   const std::vector<ss_layer_info> &layers() const { return infos; }
   const std::vector<int32_t> &slots() const { return slotOfRequest; }
 
   Result<ss_statistics> statistics() const;
+  /// Bytes of the snapshots of all requests, now.
+  Result<int64_t> snapshotBytes() const;
   /// Stored rank of every head of one request; -1: dense. `layer` counts the
   /// engine's layers.
   Result<std::vector<int32_t>> ranks(int layer, int request) const;

@@ -9,6 +9,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace sinkstate::conformance {
@@ -29,7 +30,11 @@ std::unique_ptr<CompiledModel> compileGraph(const Graph &graph) {
     throw std::runtime_error("graph '" + graph.name + "' does not parse:" +
                              errors);
   llvm::Expected<std::unique_ptr<CompiledModel>> model =
-      CompiledModel::compile(*module);
+      CompiledModel::compile(
+          *module, std::any_of(graph.layers.begin(), graph.layers.end(),
+                               [](const reference::LayerSpec &layer) {
+                                 return layer.initKernel;
+                               }));
   if (!model)
     throw std::runtime_error("graph '" + graph.name + "': " +
                              llvm::toString(model.takeError()) + errors);

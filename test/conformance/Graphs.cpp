@@ -32,6 +32,11 @@ LayerSpec withSizes(LayerSpec layer, int32_t active, int32_t buffer,
   return layer;
 }
 
+LayerSpec withInit(LayerSpec layer, double eps) {
+  layer.initKernel = true;
+  return withPolicy(std::move(layer), "relative", eps);
+}
+
 LayerSpec bounded(LayerSpec layer) {
   layer.gate = GateKind::BoundedChannel;
   layer.gateBound = -5;
@@ -96,6 +101,8 @@ void addNarrow(std::vector<Graph> &graphs) {
                                {withSizes(gdnLayer(2, 1, 24, 40), 4, 4), oddKda,
                                 mamba2Layer(2, 1, 33, 24)}));
     if (suffix != "_fp8") { // matrices are not stored in 8 bits
+      graphs.push_back(makeGraph(
+          "init" + suffix, {withInit(gdnLayer(2, 1, 64, 96), 3e-3)}));
       graphs.push_back(makeGraph("dense" + suffix, {denseForm(gdn), denseForm(mamba2),
                                                     denseForm(oddKda)}));
       graphs.push_back(makeGraph("deferred" + suffix,
@@ -213,10 +220,19 @@ std::vector<Graph> makeGraphs() {
                  deferredForm(gdnLayer(4, 2, 40, 24), 3),
                  gdnLayer(2, 1, 24, 40)}),
   };
+  // With init kernels: sizes below, at and above their number of components,
+  // and one of several layers with drafts.
+  graphs.push_back(makeGraph("init_80x128",
+                             {withInit(mamba2Layer(4, 2, 80, 128), 3e-3)}));
+  graphs.push_back(makeGraph(
+      "init_hybrid", {withInit(gdnLayer(2, 1, 24, 40), 1e-3),
+                      withInit(withSizes(kdaLayer(2, 2, 64, 48), 8, 8, 3), 1e-2),
+                      withInit(mamba2Layer(2, 1, 16, 12), 3e-3)}));
   // Every graph that compacts, by the other decomposition too.
   for (size_t i = 0, count = graphs.size(); i < count; ++i)
     if (graphs[i].name != "dense" && graphs[i].name != "deferred" &&
-        graphs[i].name != "worked_example")
+        graphs[i].name != "worked_example" &&
+        !graphs[i].name.starts_with("init_"))
       graphs.push_back(withCore(graphs[i], "qr"));
   addNarrow(graphs);
   addStochastic(graphs);

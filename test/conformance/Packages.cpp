@@ -40,7 +40,9 @@ static int fail(const llvm::Twine &message) {
 }
 
 static llvm::Error write(const conformance::Graph &graph,
-                         const PackageOptions &options) {
+                         PackageOptions options) {
+  options.init = llvm::any_of(
+      graph.layers, [](const auto &layer) { return layer.initKernel; });
   mlir::DialectRegistry registry;
   registerDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);

@@ -89,6 +89,41 @@ TEST_P(Replay, SeesNewOwnersOfSlots) {
   EXPECT_EQ(pair.replay.captured(), 1u);
 }
 
+// Replayed steps call nobody, and results land in them nevertheless.
+TEST_P(Replay, TakesOverWhatIsConsolidatedMeanwhile) {
+  ss_engine_options options = optionsFor(3);
+  options.consolidation = SS_CONSOLIDATION_ASYNCHRONOUS;
+  options.consolidate_every = 1;
+  Running run(GetParam(), options);
+  test::GraphReplay replay(run.driver);
+  std::vector<DrivenRequest> requests;
+  RequestStyle style;
+  style.rank = 12;
+  style.noise = 0.05;
+  for (uint64_t seed = 0; seed < 3; ++seed)
+    requests.push_back(run.request(seed, style));
+  for (int step = 0; step < 120; ++step) {
+    run.driver.step({&requests[0], &requests[1], &requests[2]});
+    if (step % 12 == 7)
+      run.engine.synchronize();
+    if (step % 40 == 39) { // with jobs under way
+      run.engine.freeSlot(requests[2].slot);
+      requests[2] = run.request(uint64_t(step), style);
+    }
+  }
+  EXPECT_EQ(replay.captured(), 1u);
+  for (DrivenRequest &request : requests)
+    for (size_t layer = 0; layer < run.layers.size(); ++layer)
+      EXPECT_LT(run.driver.stateError(request, layer), 0.5)
+          << "layer " << layer;
+  run.engine.synchronize();
+  const ss_statistics s = run.engine.statistics();
+  EXPECT_EQ(s.consolidation_waits, 0);
+  EXPECT_GT(s.consolidations_landed, 0);
+  EXPECT_EQ(s.consolidations_started,
+            s.consolidations_landed + s.consolidations_dropped);
+}
+
 INSTANTIATE_TEST_SUITE_P(Conformance, Replay,
                          onEveryBackEnd(withBothCores({"hybrid", "hybrid_relative"})),
                          caseName);

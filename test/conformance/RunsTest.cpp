@@ -73,6 +73,16 @@ TEST_P(Consolidation, MakesRoomAtTheBound) {
   expectExactRun(GetParam(), plainOptions(1));
 }
 
+// The same beside decoding: what might not fit after the next compaction is
+// consolidated before it, however rarely that is asked for.
+TEST_P(Consolidation, MakesRoomBesideDecoding) {
+  ss_engine_options options = plainOptions(1);
+  options.consolidate_every = 1000;
+  options.consolidation = SS_CONSOLIDATION_DETERMINISTIC;
+  options.consolidation_lag = 2;
+  expectExactRun(GetParam(), options);
+}
+
 INSTANTIATE_TEST_SUITE_P(Conformance, Consolidation,
                          onEveryBackEnd(withBothCores(kExactGraphs)), caseName);
 
@@ -117,6 +127,7 @@ void expectTruncatedRun(const Case &parameter,
     if (step % 20 != 19)
       continue;
     SCOPED_TRACE("token " + std::to_string(step));
+    run.engine.synchronize(); // what is due has then landed
     const std::vector<float> h = run.engine.densify(0, request.slot);
     const std::vector<int32_t> ranks = run.engine.ranks(0, request.slot);
     for (int64_t head = 0; head < layer.heads; ++head) {
@@ -158,6 +169,42 @@ TEST_P(ConsolidatedRuns, StayWithinWhatWasDropped) {
   ss_engine_options options = plainOptions(1);
   options.consolidate_every = 2;
   expectTruncatedRun(GetParam(), options);
+}
+
+// Results land whenever they are there, as late as they may.
+TEST_P(ConsolidatedRuns, ThatWaitForNothingStayClose) {
+  ss_engine_options options = plainOptions(2);
+  options.consolidate_every = 1;
+  options.consolidation = SS_CONSOLIDATION_ASYNCHRONOUS;
+  options.consolidation_threads = 2;
+  Running run(GetParam(), options);
+  RequestStyle style;
+  style.rank = 12;
+  style.noise = 0.05;
+  std::vector<DrivenRequest> requests;
+  for (uint64_t seed = 1; seed < 3; ++seed)
+    requests.push_back(run.request(seed, style));
+  for (int step = 0; step < 200; ++step) {
+    run.driver.step({&requests[0], &requests[1]});
+    if (step % 16 == 9)
+      run.engine.synchronize();
+    if (step % 50 == 49) { // with jobs under way
+      run.engine.freeSlot(requests[1].slot);
+      requests[1] = run.request(uint64_t(step), style);
+    }
+  }
+  // Each of 25 compactions drops at most its share.
+  for (DrivenRequest &request : requests)
+    EXPECT_LT(run.driver.stateError(request, 0), 0.5);
+  run.engine.synchronize();
+  const ss_statistics s = run.engine.statistics();
+  EXPECT_EQ(s.consolidation_waits, 0);
+  EXPECT_GT(s.consolidations_landed, 0);
+  // What the other policies have left is far above rounding.
+  if (run.layers[0].policyKind == "relative")
+    EXPECT_GT(s.components_removed, 0);
+  EXPECT_EQ(s.consolidations_started,
+            s.consolidations_landed + s.consolidations_dropped);
 }
 
 INSTANTIATE_TEST_SUITE_P(Conformance, ConsolidatedRuns,

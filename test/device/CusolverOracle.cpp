@@ -2,11 +2,9 @@
 
 #include "CusolverOracle.h"
 
-#include "capi/Failure.h"
-#include "environment/Environment.h"
+#include "CusolverFile.h"
 
-#include <dlfcn.h>
-#include <glob.h>
+#include "capi/Failure.h"
 
 #include <algorithm>
 #include <stdexcept>
@@ -18,17 +16,6 @@ using namespace sinkstate::runtime::cuda;
 namespace sinkstate::test {
 namespace {
 
-/// CUDA 13's and CUDA 12's.
-constexpr const char *kNames[] = {"libcusolver.so.12", "libcusolver.so.11",
-                                  "libcusolver.so"};
-/// Python's packages: one folder for all of CUDA 13, one a library before.
-constexpr const char *kPythonFolders[] = {
-    "/usr/local/lib/python3*/*-packages/nvidia/cu13/lib/",
-    "/usr/local/lib/python3*/*-packages/nvidia/cusolver/lib/",
-    "/usr/lib/python3*/*-packages/nvidia/cu13/lib/",
-    "/usr/lib/python3*/*-packages/nvidia/cusolver/lib/",
-    "/opt/*/lib/python3*/site-packages/nvidia/cu13/lib/",
-    "/opt/*/lib/python3*/site-packages/nvidia/cusolver/lib/"};
 /// The largest matrix of the batched Jacobi.
 constexpr int kLargestInBatch = 32;
 
@@ -39,66 +26,22 @@ void checkSolver(int result, const char *call) {
                              ", expected 0: see cusolverStatus_t");
 }
 
-std::vector<std::string> foldersLike(const char *pattern) {
-  std::vector<std::string> folders;
-  glob_t found = {};
-  if (glob(pattern, 0, nullptr, &found) == 0)
-    folders.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-  globfree(&found);
-  return folders;
-}
-
 template <typename T> T *pointer(CUdeviceptr address) {
   return reinterpret_cast<T *>(address);
 }
 
 } // namespace
 
-std::vector<std::string> CusolverLibrary::candidates() {
-  std::vector<std::string> folders = {""};
-  for (const auto *variable : {&environment::cudaHome, &environment::cudaPath})
-    if (std::string home = environment::read(*variable); !home.empty())
-      folders.push_back(home + "/lib64/");
-  folders.push_back("/usr/local/cuda/lib64/");
-  for (const char *pattern : kPythonFolders)
-    for (std::string &folder : foldersLike(pattern))
-      folders.push_back(std::move(folder));
-  std::vector<std::string> paths;
-  for (const std::string &folder : folders)
-    for (const char *name : kNames)
-      paths.push_back(folder + name);
-  return paths;
-}
-
 std::unique_ptr<const CusolverLibrary>
 CusolverLibrary::load(const std::vector<std::string> &paths,
                       std::string &reason) {
-  // Never closed: CUDA's libraries register themselves for the process's end.
-  void *file = nullptr;
-  std::string looked, why;
-  reason.clear();
-  for (const std::string &path : paths) {
-    if ((file = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)))
-      break;
-    looked += (looked.empty() ? "'" : ", '") + path + "'";
-    // A file that is there but cannot be opened says more than one that is not.
-    const std::string error = dlerror();
-    if (why.empty() || error.find(path + ": cannot open") == std::string::npos)
-      why = error;
-  }
-  if (!file) {
-    reason = "no cuSOLVER: looked for " + looked + " (" + why +
-             "), expected that of CUDA 12 or 13: set CUDA_HOME or "
-             "LD_LIBRARY_PATH";
+  void *file = openCusolver(paths, reason);
+  if (!file)
     return nullptr;
-  }
   auto library = std::make_unique<CusolverLibrary>();
   auto resolve = [&](auto &function, const char *name) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
-        dlsym(file, name));
-    if (!function && reason.empty())
-      reason = std::string("cuSOLVER has no function '") + name +
-               "', expected that of CUDA 12 or 13: update it";
+        cusolverSymbol(file, name, reason));
   };
 #define SS_RESOLVE(NAME) resolve(library->NAME, #NAME)
   SS_RESOLVE(cusolverDnCreate);
@@ -226,7 +169,7 @@ CusolverOracle::singularValues(std::vector<double> matrices, int rows,
 }
 
 std::unique_ptr<SvdOracle> SvdOracle::open(std::string &reason) {
-  auto library = CusolverLibrary::load(CusolverLibrary::candidates(), reason);
+  auto library = CusolverLibrary::load(cusolverCandidates(), reason);
   if (!library)
     return nullptr;
   return std::make_unique<CusolverOracle>(std::move(library),

@@ -42,9 +42,6 @@ struct CusolverLibrary {
                           double *work, int workCount, double *superdiagonal,
                           int *info);
 
-  /// Where the loader, a toolkit (CUDA_HOME, CUDA_PATH, /usr/local/cuda) and
-  /// Python's packages have it, newest first.
-  static std::vector<std::string> candidates();
   /// Opens the first of `paths` that can be; null and a reason where none can.
   static std::unique_ptr<const CusolverLibrary>
   load(const std::vector<std::string> &paths, std::string &reason);

@@ -1,5 +1,6 @@
 //===- CusolverOracleTest.cpp - The oracle itself -------------------------===//
 
+#include "CusolverFile.h"
 #include "CusolverOracle.h"
 #include "PackageModels.h"
 
@@ -20,7 +21,7 @@ TEST(CusolverLibrary, SaysWhereItLooked) {
 
 TEST(CusolverLibrary, HasEveryFunction) {
   std::string reason;
-  if (!CusolverLibrary::load(CusolverLibrary::candidates(), reason)) {
+  if (!CusolverLibrary::load(sinkstate::cusolverCandidates(), reason)) {
     // One that is there but lacks a function is a failure.
     EXPECT_EQ(reason.find("cuSOLVER has no function"), std::string::npos)
         << reason;

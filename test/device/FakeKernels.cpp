@@ -5,7 +5,6 @@
 #include "FakeCuda.h"
 #include "HostSchedule.h"
 
-#include "cuda/device/schedule.cuh"
 #include "sinkstate/cpu_routines.h"
 
 #include <nlohmann/json.hpp>
@@ -58,11 +57,7 @@ void registerPackage(const std::string &folder) {
 } // namespace
 
 void addFakeKernels(const std::vector<std::string> &folders) {
-  const size_t batch[] = {sizeof(ss::Schedule), 8, 4};
-  const size_t one[] = {sizeof(ss::Schedule), 4};
-  fake_add_kernel("ss_schedule", batch, 3, hostSchedule, nullptr);
-  fake_add_kernel("ss_advance", batch, 3, hostAdvance, nullptr);
-  fake_add_kernel("ss_reset_slot", one, 2, hostReset, nullptr);
+  addHostKernels();
   for (const std::string &folder : folders)
     registerPackage(folder);
 }

@@ -121,6 +121,21 @@ std::vector<double> CudaSession::replay(std::span<const Graph> graphs) {
   return times;
 }
 
+double CudaSession::timed(const std::function<void()> &enqueue) {
+  needEvents(2);
+  SS_CUDA(*library, cuEventRecord(events[0], queue));
+  enqueue();
+  SS_CUDA(*library, cuEventRecord(events[1], queue));
+  SS_CUDA(*library, cuEventSynchronize(events[1]));
+  return between(0, 1);
+}
+
+size_t CudaSession::freeBytes() const {
+  size_t free = 0, total = 0;
+  SS_CUDA(*library, cuMemGetInfo(&free, &total));
+  return free;
+}
+
 double CudaSession::copyBandwidth(size_t bytes) {
   constexpr int kCopies = 20;
   void *from = allocate(bytes), *to = allocate(bytes);

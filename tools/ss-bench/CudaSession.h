@@ -29,7 +29,13 @@ public:
   std::shared_ptr<const sinkstate::runtime::cuda::Driver> sharedDriver() const {
     return library;
   }
+  std::shared_ptr<const sinkstate::runtime::cuda::Context>
+  sharedContext() const {
+    return context;
+  }
   sinkstate::runtime::cuda::CUstream stream() const { return queue; }
+  /// Bytes of device memory that nobody has.
+  size_t freeBytes() const;
 
   void *allocate(size_t bytes);
   void free(void *memory);
@@ -47,6 +53,9 @@ public:
   void destroy(Graph graph);
   /// Milliseconds of each of the graphs, launched one after the other.
   std::vector<double> replay(std::span<const Graph> graphs);
+
+  /// Milliseconds of what `enqueue` puts on the stream, once.
+  double timed(const std::function<void()> &enqueue);
 
   /// Bytes read and written per second by copies of `bytes` bytes.
   double copyBandwidth(size_t bytes);

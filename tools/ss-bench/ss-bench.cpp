@@ -5,13 +5,17 @@
 //   ss-bench --model examples/tiny-hybrid --device cpu --buffer 16
 //   ss-bench --package FOLDER --dense-package FOLDER --baselines FILE
 //   ss-bench start --package FOLDER
+//   ss-bench init --package FOLDER        (made with ss-compile --init)
+//   ss-bench hand-over --package FOLDER --profile nemo4b --device cpu
 //
 // Prints Markdown tables: microseconds per layer and step of a step whose
 // compactions are amortised over whole periods, and of the decode kernels
 // alone, on a GPU replayed as CUDA graphs; bytes, bandwidth, memory, and the
 // error of the timed kernels against float64. start: seconds that an engine of
 // one slot takes to be made, with an empty kernel cache and with every kernel
-// cached. The exit code is 1 where anything failed or a kernel computed
+// cached. init: the package's init kernel over many states of known spectra,
+// beside cuSOLVER's. hand-over: snapshots and forks of one request. The exit
+// code is 1 where anything failed or a kernel computed
 // something else, 3 where there is no GPU.
 //
 //===----------------------------------------------------------------------===//
@@ -19,6 +23,7 @@
 #include "BenchModels.h"
 #include "BenchReport.h"
 #include "DecodeBench.h"
+#include "HandOverMain.h"
 #include "StartUp.h"
 #include "TimePlot.h"
 
@@ -187,11 +192,13 @@ int run(const BenchOptions &options) {
 } // namespace
 
 int main(int argc, char **argv) {
-  Result<BenchOptions> options =
-      parseOptions(std::vector<std::string>(argv + 1, argv + argc));
-  if (!options)
-    return fail(options.error());
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
   try {
+    if (const auto wrong = runHandOver(arguments))
+      return wrong->empty() ? 0 : fail(*wrong);
+    Result<BenchOptions> options = parseOptions(arguments);
+    if (!options)
+      return fail(options.error());
     return run(*options);
   } catch (const sinkstate::runtime::Failure &failure) {
     return fail(failure.what(), failure.code() == SS_DEVICE_UNAVAILABLE ? 3 : 1);

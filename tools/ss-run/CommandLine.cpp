@@ -25,6 +25,12 @@ const ValueOption valueOptions[] = {
      "text to decode; of a .safetensors file, the tensor 'tokens'"},
     {"tokens", &OptionTexts::tokens, "N",
      "tokens to decode for each request (1024)"},
+    {"prefill", &OptionTexts::prefill, "N",
+     "take the compressed run's first N tokens through the dense recurrence, "
+     "then compress its states and go on from those (0)"},
+    {"from", &OptionTexts::from, "N",
+     "leave the first N tokens out of quality, bytes and ranks (what --prefill "
+     "says)"},
     {"policy", &OptionTexts::policy, "relative:EPS|fixed:R|energy:F|budget:BYTES|sink:R",
      "what a compaction keeps (relative:0.03)"},
     {"sink", &OptionTexts::sink, "FILE",
@@ -51,15 +57,16 @@ const ValueOption valueOptions[] = {
      "cuda: off)"},
     {"consolidation", &OptionTexts::consolidation,
      "off|inline|asynchronous|deterministic",
-     "cpu: where those SVDs run, in the decode call or on threads of their "
-     "own (inline)"},
+     "where those SVDs run, in the decode call (cpu) or on threads of their "
+     "own (cpu: inline, cuda: asynchronous where --consolidate is given)"},
     {"dense-fallback", &OptionTexts::denseFallback, "on|off",
-     "keep a state dense where its factors would be larger (cpu: on, cuda: "
-     "off)"},
+     "keep a state dense where its factors would be larger (on; cuda with "
+     "--row-capacity: off)"},
     {"device", &OptionTexts::device, "cpu|cuda|cuda:N",
      "where the states are (cpu)"},
     {"row-capacity", &OptionTexts::rowCapacity, "N",
-     "cuda: rows of every state, 0: as many as it can ever need (0)"},
+     "cuda: rows that every state has from the beginning, 0: those it needs, "
+     "from pools (0)"},
     {"dense", &OptionTexts::dense, "compiled|reference",
      "what the dense run uses: the compiler's dense kernels, or the example's "
      "plain loop (compiled; without a compiler and --dense-package reference)"},

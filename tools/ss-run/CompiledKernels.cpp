@@ -80,6 +80,7 @@ public:
   }
 
   static Result<std::unique_ptr<Kernels>> write(mlir::ModuleOp graph,
+                                                bool withInit,
                                                 std::string description,
                                                 const FirstError &errors) {
     auto kernels = std::make_unique<TemporaryPackage>();
@@ -92,6 +93,7 @@ public:
     kernels->description = std::move(description);
     sinkstate::PackageOptions options;
     options.cpuLevels.clear();
+    options.init = withInit;
     const std::string package = pattern + "/package";
     if (llvm::Error error = sinkstate::writePackage(graph, options, package))
       return errors.take(llvm::toString(std::move(error)));
@@ -172,10 +174,12 @@ ss_run::compileKernels(const RunOptions &options, StateForm form) {
   if (mlir::failed(graph))
     return errors.take(options.model + "/config.json: cannot be imported");
   std::string description = describeCompaction(options);
+  const bool withInit = options.prefill > 0 && form == StateForm::Factored;
   if (options.device == Device::Cuda)
-    return TemporaryPackage::write(**graph, std::move(description), errors);
+    return TemporaryPackage::write(**graph, withInit, std::move(description),
+                                   errors);
   llvm::Expected<std::unique_ptr<CompiledModel>> model =
-      CompiledModel::compile(**graph);
+      CompiledModel::compile(**graph, withInit);
   if (!model)
     return errors.take(llvm::toString(model.takeError()));
   return CompiledKernels::make(std::move(*model), std::move(description));

@@ -124,10 +124,12 @@ Result<Measurement> ss_run::measure(const Model &model, const TokenSource &text,
     for (int turn = 0; turn < 2; ++turn)
       if (Status status = decoders[(step + turn) % 2].step(tokens))
         return std::move(*status);
-    if (Status status = record.sample())
-      return std::move(*status);
+    const bool measured = step >= options.from;
+    if (measured)
+      if (Status status = record.sample())
+        return std::move(*status);
     tokens = text.at(step + 1);
-    for (int request = 0; request < options.batch; ++request)
+    for (int request = 0; measured && request < options.batch; ++request)
       if (!quality.add(rowOf(decoders[0].logits(), request),
                        rowOf(decoders[1].logits(), request), tokens[request]))
         return Error{"token " + std::to_string(step) + ", request " +

@@ -57,6 +57,7 @@ struct StateBytes {
   double liveMean = 0;
   int64_t livePeak = 0;
   int64_t allocatedPeak = 0;
+  int64_t snapshots = 0; ///< of all requests, at the end; 0: not asked for
 };
 
 struct Measurement {
@@ -74,6 +75,7 @@ struct Measurement {
 
 struct MeasureOptions {
   int tokens = 1024;
+  int from = 0; ///< tokens before this one are decoded and not measured
   int batch = 1;
   int threads = 1;
   int generate = 0;

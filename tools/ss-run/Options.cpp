@@ -98,16 +98,45 @@ void applyPolicy(Checker &checker, const OptionTexts &texts,
                  "at most " + std::to_string(maxCompaction) + " together");
 }
 
+/// "off", "asynchronous", and so on. On a GPU, which consolidates only where it
+/// is asked to, this asks for it.
+void applyConsolidation(Checker &checker, const OptionTexts &texts,
+                        RunOptions &options) {
+  const bool cuda = options.device == Device::Cuda;
+  const std::string &text = texts.consolidation;
+  if (!text.empty()) {
+    const char *const modes[] = {"off", "inline", "asynchronous",
+                                 "deterministic"};
+    const auto *found = std::find(std::begin(modes), std::end(modes), text);
+    options.consolidation = static_cast<int>(found - std::begin(modes));
+    if (found == std::end(modes))
+      checker.fail("consolidation", "'" + text + "'",
+                   "off, inline, asynchronous or deterministic");
+    else if (cuda && text == "inline")
+      checker.fail("consolidation", "'inline'",
+                   "off, asynchronous or deterministic on cuda, where no call "
+                   "waits for the host");
+  }
+  if (cuda && (text.empty() || text == "off"))
+    options.consolidateEvery = 0;
+  if (texts.consolidate == "off")
+    options.consolidateEvery = 0;
+  else
+    options.consolidateEvery =
+        checker.integer("consolidate", texts.consolidate,
+                        options.consolidateEvery, 1, maxCount, " or off");
+}
+
 /// "cpu", "cuda" or "cuda:1". What an engine does by itself depends on it: a
-/// GPU's has no dense fallback and no consolidation unless asked for.
+/// GPU consolidates only where it is asked to, and states with a fixed number of
+/// rows do not go dense.
 void applyDevice(Checker &checker, const OptionTexts &texts,
                  RunOptions &options) {
   const std::string &text = texts.device;
   const std::string_view cuda = "cuda";
   if (text.compare(0, cuda.size(), cuda) == 0) {
     options.device = Device::Cuda;
-    options.denseFallback = false;
-    options.consolidateEvery = 0;
+    options.denseFallback = options.rowCapacity == 0;
     const std::string_view rest = std::string_view(text).substr(cuda.size());
     const bool bare = rest.empty();
     if (!bare &&
@@ -327,6 +356,11 @@ Result<RunOptions> ss_run::checkOptions(const OptionTexts &texts,
     value = checker.integer(name, text, value, lowest, highest);
   };
   integer("tokens", texts.tokens, options.tokens, 1, maxCount);
+  const std::string fewer = ": fewer than --tokens";
+  options.prefill = checker.integer("prefill", texts.prefill, 0, 0,
+                                    options.tokens - 1, fewer.c_str());
+  options.from = checker.integer("from", texts.from, options.prefill, 0,
+                                 options.tokens - 1, fewer.c_str());
   integer("active", texts.active, options.active, 1, maxCompaction);
   integer("buffer", texts.buffer, options.buffer, 1, maxCompaction);
   integer("batch", texts.batch, options.batch, 1, 1 << 16);

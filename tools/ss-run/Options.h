@@ -53,6 +53,8 @@ struct RunOptions {
   Policy policy;
   DenseRun dense = DenseRun::Compiled;
   int tokens = 1024;
+  int prefill = 0; ///< tokens of the compressed run that are dense
+  int from = 0;    ///< first token that is measured
   Core core = Core::Default;
   Storage storage = Storage::F32; ///< of the compressed states
   Rounding rounding = Rounding::Nearest;
@@ -92,7 +94,7 @@ struct OptionTexts {
   std::string model, text, package, densePackage, json, svg, ranks;
   std::string quality, sink, calibrateSink, output;
   std::string policy, core, storage, rounding, dense, denseFallback, device, rowCapacity;
-  std::string tokens, active, buffer, consolidate, consolidation, batch,
+  std::string tokens, prefill, from, active, buffer, consolidate, consolidation, batch,
       threads, generate,
       seed;
   bool timing = false;

@@ -33,6 +33,8 @@ void appendBytes(std::string &text, const StateBytes &bytes) {
   row("state bytes, live mean", bytes.liveMean);
   row("state bytes, live peak", static_cast<double>(bytes.livePeak));
   row("state bytes, allocated peak", static_cast<double>(bytes.allocatedPeak));
+  if (bytes.snapshots > 0)
+    row("snapshot bytes, at the end", static_cast<double>(bytes.snapshots));
 }
 
 void appendSeconds(std::string &text, const char *name, double dense,
@@ -72,6 +74,13 @@ std::string ss_run::formatTable(const Measurement &measurement,
              ? (", " + std::to_string(options.rowCapacity) + " rows a state")
                    .c_str()
              : "");
+  if (options.prefill > 0)
+    append(text, "the first %d tokens dense, then compressed\n",
+           options.prefill);
+  if (options.from > 0)
+    append(text, "quality, bytes and ranks from token %d on\n", options.from);
+  if (options.prefill > 0 || options.from > 0)
+    text += '\n';
   append(text, "%-28s %12s %12s %13s\n", "", "dense", "compressed", "");
   append(text, "%-28s %12.4f %12.4f %+13.4f\n", "bits per byte",
          measurement.bitsPerByteDense, measurement.bitsPerByteCompressed,
@@ -118,6 +127,8 @@ std::string ss_run::formatTiming(const Measurement &measurement,
     append(text, "%-28s %12d\n", "  kernels compiled", phases.start->kernels);
   }
   row("decode", phases.decode);
+  if (phases.init > 0)
+    row("  compressed: initialise", phases.init);
   row("  compressed: decode", measurement.statistics.decode_seconds);
   row("  compressed: compact", measurement.statistics.compact_seconds);
   row("  compressed: consolidate", measurement.statistics.consolidate_seconds);
@@ -140,6 +151,8 @@ std::string ss_run::formatJson(const Measurement &measurement,
       {"device", deviceName(options)},
       {"row_capacity", options.rowCapacity},
       {"tokens", options.tokens},
+      {"prefill", options.prefill},
+      {"from", options.from},
       {"dense", options.dense == DenseRun::Compiled ? "compiled" : "reference"},
       {"dense_fallback", options.denseFallback},
       {"consolidate", options.consolidateEvery},
@@ -160,7 +173,8 @@ std::string ss_run::formatJson(const Measurement &measurement,
   root["state_bytes"] = {{"dense", measurement.bytes.dense},
                          {"live_mean", measurement.bytes.liveMean},
                          {"live_peak", measurement.bytes.livePeak},
-                         {"allocated_peak", measurement.bytes.allocatedPeak}};
+                         {"allocated_peak", measurement.bytes.allocatedPeak},
+                         {"snapshots", measurement.bytes.snapshots}};
   root["state_seconds"] = {{"dense", measurement.dense.states},
                            {"compressed", measurement.compressed.states}};
   root["total_seconds"] = {{"dense", measurement.dense.all},
@@ -172,6 +186,8 @@ std::string ss_run::formatJson(const Measurement &measurement,
   root["tightened_states"] = measurement.tightenedStates;
   root["went_dense"] = measurement.statistics.went_dense;
   root["went_factored"] = measurement.statistics.went_factored;
+  if (options.prefill > 0)
+    root["init_seconds"] = phases.init;
   if (phases.start)
     root["start_seconds"] = {{"cold", phases.start->cold},
                              {"cached", phases.start->cached},

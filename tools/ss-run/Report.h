@@ -22,6 +22,7 @@ struct PhaseTimes {
   double compile = 0;
   double engines = 0;
   double decode = 0;
+  double init = 0; ///< part of `decode`: dense states to compressed ones
   /// Of the compressed engine; part of `engines`.
   std::optional<ss_start_up::StartTimes> start{};
 };

@@ -5,6 +5,7 @@
 #include "EngineProbe.h"
 #include "Kernels.h"
 #include "OutputFile.h"
+#include "PrefillBackend.h"
 #include "QualityTable.h"
 #include "RankTrace.h"
 #include "Report.h"
@@ -97,6 +98,7 @@ private:
 struct States {
   std::unique_ptr<Kernels> compressedKernels, denseKernels;
   std::unique_ptr<EngineBackend> compressed;
+  std::unique_ptr<PrefillBackend> prefill; ///< before `compressed`, or null
   std::unique_ptr<StateBackend> dense;
   std::optional<ss_start_up::StartTimes> start; ///< of the compressed engine
 
@@ -148,6 +150,10 @@ struct States {
     if (!made)
       return made.takeError();
     compressed = std::move(*made);
+    if (options.prefill > 0)
+      prefill = std::make_unique<PrefillBackend>(
+          *compressed, model.config, options.batch, options.threads,
+          options.prefill);
     return std::nullopt;
   }
 
@@ -246,15 +252,23 @@ Status run(const RunOptions &options) {
 
   ProgressLine line(options.tokens);
   EngineProbe probe(*states.compressed);
-  MeasureOptions how{options.tokens,  options.batch,
-                     options.threads, options.generate,
-                     options.seed,    [&](int done) { line.show(done); }};
+  MeasureOptions how{options.tokens,  options.from,     options.batch,
+                     options.threads, options.generate, options.seed,
+                     [&](int done) { line.show(done); }};
+  StateBackend &compressed =
+      states.prefill ? static_cast<StateBackend &>(*states.prefill)
+                     : *states.compressed;
   Result<Measurement> measurement =
-      measure(*model, *text, *states.dense, *states.compressed, probe, how);
+      measure(*model, *text, *states.dense, compressed, probe, how);
   line.clear();
   phases.decode = lap();
+  phases.init = states.prefill ? states.prefill->initSeconds() : 0;
   if (!measurement)
     return measurement.takeError();
+  Result<int64_t> snapshots = states.compressed->snapshotBytes();
+  if (!snapshots)
+    return snapshots.takeError();
+  measurement->bytes.snapshots = *snapshots;
   std::string stats;
   if (options.stats) {
     Result<std::string> text = formatStatistics(*states.compressed);

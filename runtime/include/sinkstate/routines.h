@@ -19,6 +19,16 @@ extern "C" {
 #define SS_STATUS_NOT_CONVERGED 4
 #define SS_STATUS_TIGHTENED 8 /* rows dropped to stay within max_rank */
 
+/* What init kernels do. They find blocks of so many components, and at most
+ * SS_INIT_MOST_COMPONENTS: for a matrix whose smaller side m is less, m less the
+ * rest of m by the block (m itself below one block). What needs more they call
+ * dense (rank -1). They work in float32, whose rounding is far below the
+ * relative weight SS_INIT_LEAST_EPS; for smaller ones the runtime takes exact
+ * SVDs on the host. */
+#define SS_INIT_BLOCK 16
+#define SS_INIT_MOST_COMPONENTS 48
+#define SS_INIT_LEAST_EPS 0x1p-13
+
 typedef struct ss_routine_table {
   uint32_t abi_version; /* SS_ABI_VERSION */
   uint32_t size;        /* number of pointers that follow */

@@ -15,10 +15,11 @@
  * Devices: on the CPU every call is done when it returns, and `stream` is not
  * looked at. On CUDA the calls that take a `stream` (a CUstream or
  * cudaStream_t; NULL is the legacy default stream) only queue work on it. The
- * calls of a step (ss_begin_step, ss_decode_layer, ss_end_step) allocate
- * nothing, wait for nothing and may be captured in a CUDA graph, which then may
- * be replayed for every step of that batch size: slots, positions and counts
- * are read from device memory. Work on one engine has to be in one order: use
+ * calls of a step (ss_begin_step, ss_decode_layer, ss_end_step) wait for nothing
+ * and may be captured in a CUDA graph, which then may be replayed for every step
+ * of that batch size: slots, positions and counts are read from device memory.
+ * They allocate nothing, but that ss_begin_step, where it is not captured, may
+ * map memory for the rows of states (ss_engine_tend). Work on one engine has to be in one order: use
  * one stream, or make the streams wait for each other. Arrays that kernels
  * touch (slots, inputs, weights, y) are device memory of the engine's GPU, and
  * values in them cannot be checked before they are used.
@@ -128,25 +129,33 @@ typedef enum ss_device_kind {
 /* When the frozen parts of states are consolidated by exact SVDs on the host. */
 typedef enum ss_consolidation {
   SS_CONSOLIDATION_OFF = 0,          /* only when rows would run out */
-  SS_CONSOLIDATION_INLINE = 1,       /* in the decode call that makes it due */
+  SS_CONSOLIDATION_INLINE = 1,       /* in the decode call that makes it due;
+                                        not on CUDA */
   SS_CONSOLIDATION_ASYNCHRONOUS = 2, /* on threads of their own; results are
                                         swapped in when they are there, and
                                         dropped when they are too late: outputs
                                         depend on time. Decoding never waits */
   SS_CONSOLIDATION_DETERMINISTIC = 3 /* the same, but a result is swapped in at
                                         a fixed token of the request, for which
-                                        a decode call may have to wait */
+                                        a decode call may have to wait. On CUDA
+                                        every ss_begin_step waits for the steps
+                                        before it, and is SS_NOT_SUPPORTED while
+                                        its stream is captured */
 } ss_consolidation;
 
 /* What an engine does when rows need memory that there is not. */
 typedef enum ss_exhaustion {
   SS_EXHAUSTION_REFUSE = 0, /* the call is SS_OUT_OF_MEMORY, before anything
-                               has changed: free a slot and repeat it */
+                               has changed: free a slot and repeat it. On CUDA
+                               the calls between steps are; a step that runs all
+                               the same, in a graph, compacts as below, and
+                               ss_engine_synchronize reports it */
   SS_EXHAUSTION_TIGHTEN = 1 /* the compaction keeps the largest components that
                                fit the rows the state has: status bit 8, and
                                counted. SS_OUT_OF_MEMORY only where a state has
-                               no rows at all, at its first compaction. Not in
-                               deterministic mode */
+                               no rows of its own: at its first compaction, and
+                               where a fork shares them. Not in deterministic
+                               mode */
 } ss_exhaustion;
 
 typedef struct ss_engine_options {
@@ -155,22 +164,28 @@ typedef struct ss_engine_options {
   int32_t threads;           /* workers of the CPU device, at most 1024; 0: all
                                 processors */
   int32_t dense_fallback;    /* 1: a state goes dense where factors are larger;
-                                0: never; -1: CPU 1, CUDA 0 (it has no other) */
+                                0: never; -1: 1, but 0 with row_capacity. On
+                                CUDA a dense state comes back only in f32 and
+                                where the package has the layer's init kernel */
   int32_t consolidate_every; /* compactions of a state between two exact SVDs of
                                 its frozen part; 0: never (only when rows would
-                                run out); -1: CPU 4, CUDA 0 (it has no other) */
+                                run out); -1: 4, CUDA 0 where consolidation is
+                                not set either */
   int32_t device;            /* an ss_device_kind */
   int32_t device_ordinal;    /* which GPU, as CUDA numbers them */
-  int32_t row_capacity;      /* CUDA: rows allocated for every state, where a
-                                layer's bound is not smaller; compaction keeps
-                                at most row_capacity less the layer's buffer,
-                                and status bit 8 says where that dropped some
-                                that the policy would have kept. 0: every
-                                layer's bound, which a state reaches only where
-                                its frozen part overlaps much. CPU: 0 */
-  int32_t consolidation;     /* an ss_consolidation; -1: CPU inline, CUDA off */
+  int32_t row_capacity;      /* CUDA: 0: states have the rows that they need, in
+                                pools that grow and shrink. Else every state has
+                                so many rows from the beginning (at most its
+                                layer's bound); compaction keeps at most
+                                row_capacity less the layer's buffer, and status
+                                bit 8 says where that dropped some that the
+                                policy would have kept. CPU: 0 */
+  int32_t consolidation;     /* an ss_consolidation; -1: CPU inline, CUDA off,
+                                or asynchronous where consolidate_every is
+                                positive */
   int32_t consolidation_threads; /* of the SVDs, 1 to 256; 0: one. The download
-                                and the upload have one more each */
+                                and the upload have one more each, and CUDA one
+                                that watches the device */
   int32_t consolidation_lag; /* deterministic: tokens of the request between a
                                 compaction and the landing of its result; -1:
                                 half the layer's buffer */
@@ -206,8 +221,10 @@ SS_API void ss_engine_options_init_sized(ss_engine_options *options,
                                          size_t struct_size);
 
 /* Bytes an engine would need, before anything is allocated and without looking
- * for a device. `expected` takes every state at half its rank bound; on CUDA
- * everything is allocated at once, and both are what that takes. */
+ * for a device. `expected` takes every state at half its rank bound; on CUDA with
+ * row_capacity everything is allocated at once, and both are what that takes.
+ * `worst_case` there includes the blocks that states hold while they move, and
+ * is at most state_bytes_limit. */
 typedef struct ss_memory_plan {
   uint32_t struct_size;
   int64_t worst_case;
@@ -361,8 +378,19 @@ SS_API ss_result ss_begin_step_rows(ss_engine *engine, const ss_rows *rows);
 SS_API ss_result ss_end_step_rows(ss_engine *engine, const ss_rows *rows);
 
 /* Waits until everything queued on `stream` is done, and reports what went
- * wrong in it. For tests and measurements; not while a stream is captured. */
+ * wrong in it. What is consolidated asynchronously has then landed or been
+ * dropped. For tests and measurements; not while a stream is captured. */
 SS_API ss_result ss_engine_synchronize(ss_engine *engine, void *stream);
+
+/* Looks after the memory of states between two steps, without waiting: maps
+ * more where the device has reported that rows get short, gives back what no
+ * state uses, and releases the rows of freed slots. ss_begin_step and
+ * ss_slot_alloc do the same where they are not captured, so that only an engine
+ * that replays graphs has to call it: before each replay, or every few.
+ * SS_OUT_OF_MEMORY where the next step may find no rows and the options say
+ * SS_EXHAUSTION_REFUSE; steps that are run nevertheless compact within the rows
+ * that states have. On the CPU it does nothing. */
+SS_API ss_result ss_engine_tend(ss_engine *engine, void *stream);
 
 /* ---- memory ------------------------------------------------------------ */
 
@@ -425,6 +453,8 @@ typedef struct ss_statistics {
   int64_t tightened;        /* compactions that kept less than the policy would
                                have, for want of memory */
   int64_t refused;          /* calls that were SS_OUT_OF_MEMORY */
+  int64_t shared_bytes;     /* rows that forks have and that are another slot's
+                               too: not in used_bytes again */
 } ss_statistics;
 SS_API ss_result ss_engine_statistics(const ss_engine *engine,
                                       ss_statistics *out);
@@ -439,7 +469,7 @@ typedef struct ss_layer_statistics {
   int32_t rank_max;
   int32_t buffered_max;    /* most pairs in a buffer */
   int64_t dense_bytes, live_bytes; /* as in ss_statistics */
-  int64_t allocated_bytes; /* on the CPU; 0 on CUDA, whose layers share */
+  int64_t allocated_bytes; /* on the CPU; 0 on CUDA, whose layers share pools */
 } ss_layer_statistics;
 SS_API ss_result ss_layer_get_statistics(const ss_engine *engine, int32_t layer,
                                          ss_layer_statistics *out);
@@ -473,7 +503,10 @@ typedef struct ss_token_args {
  * but not the bits of single steps.
  *
  * Out of memory in a call of more than D + 1 tokens leaves the rows within a
- * step: reset their slots. SS_NOT_SUPPORTED on CUDA. */
+ * step: reset their slots. On CUDA it only queues work and can be captured, as
+ * the calls of a step; with `row_tokens` the batch has at most as many rows as
+ * the engine has slots, and a captured call keeps the numbers it was made
+ * with. */
 SS_API ss_result ss_decode_layer_tokens(ss_engine *engine, int32_t layer,
                                         const ss_decode_args *args,
                                         const ss_token_args *tokens);
@@ -482,8 +515,8 @@ SS_API ss_result ss_decode_layer_tokens(ss_engine *engine, int32_t layer,
  * they had never been decoded. Between steps. SS_NOT_IN_BUFFER where a layer
  * has compacted one of them or keeps no buffer (form dense); nothing has
  * changed then. Always possible after a call of at most D + 1 tokens, for as
- * many of them, where every layer declares D draft tokens.
- * SS_NOT_SUPPORTED on CUDA. */
+ * many of them, where every layer declares D draft tokens. On CUDA it comes
+ * after what `stream` has and waits for the answer. */
 SS_API ss_result ss_slot_rollback(ss_engine *engine, int32_t slot,
                                   int32_t tokens, void *stream);
 /* The same for slots[i] by tokens[i] (host memory; negative slots are skipped):
@@ -492,7 +525,9 @@ SS_API ss_result ss_slot_rollback_batch(ss_engine *engine,
                                         const int32_t *slots,
                                         const int32_t *tokens, int32_t batch,
                                         void *stream);
-/* The most tokens that ss_slot_rollback can forget now. */
+/* The most tokens that ss_slot_rollback can forget now. This and
+ * ss_slot_position wait for the whole GPU on CUDA, where positions are: a
+ * replayed graph moves them on without the host. */
 SS_API ss_result ss_slot_rollback_room(const ss_engine *engine, int32_t slot,
                                        int32_t *tokens);
 /* Tokens decoded since the slot was fresh, those forgotten not counted. */
@@ -505,8 +540,10 @@ SS_API ss_result ss_slot_position(const ss_engine *engine, int32_t slot,
  * one engine to another. The format (docs/hand-over.md) is versioned, checksummed
  * and little-endian on every host; a library of a later minor version reads it.
  * A restored slot continues with the bits of the original. All calls are for
- * slots between steps and, on CUDA, wait for the GPU; `stream` orders what
- * they queue. */
+ * slots between steps. On CUDA they come after what `stream` has and return when
+ * they are done; they, forks and dense states take up to 320 MiB of device
+ * memory for what is on its way when they first need it, which
+ * `allocated_bytes` does not count and the engine keeps. */
 
 /* Bytes that ss_snapshot_write takes now. */
 SS_API ss_result ss_snapshot_size(ss_engine *engine, int32_t slot,
@@ -559,8 +596,10 @@ SS_API ss_result ss_snapshot_inspect(const void *data, size_t bytes,
 
 /* Makes slot `to` (which has an owner; what it held is lost) equal to slot
  * `from`, both between steps: a prefix that two requests share. What either
- * decodes from then on is the other's no longer. Out of memory leaves `to`
- * fresh. */
+ * decodes from then on is the other's no longer. On the CPU the rows are shared
+ * until a compaction of either writes its own (shared_bytes in ss_statistics),
+ * and a fork needs no memory; on CUDA they are copied, on the device. Out of
+ * memory leaves `to` fresh. */
 SS_API ss_result ss_slot_fork(ss_engine *engine, int32_t from, int32_t to,
                               void *stream);
 
@@ -577,7 +616,8 @@ typedef struct ss_dense_layout {
 /* Writes H of every head of slots[i], decays and buffers included, to
  * places[i] of the caller's array; places NULL: to place i. At any token between
  * steps; the states are not changed, and nothing but the named elements is
- * written. Rounds to nearest. Memory of the host; SS_NOT_SUPPORTED on CUDA. */
+ * written. Rounds to nearest. `out` is memory of the engine's device; slots and
+ * places are the host's. */
 SS_API ss_result ss_state_densify_to(ss_engine *engine, int32_t layer,
                                      const int32_t *slots,
                                      const int32_t *places, int32_t n,
@@ -596,9 +636,14 @@ typedef struct ss_init_options {
  * places[i] (NULL: i), in factors, or dense where those would be no smaller, with
  * an empty buffer. A matrix that is not finite gives a state of status bit 1.
  * ss_slot_set_position then says once for all layers how many tokens the
- * request has; a request without a prefill needs neither. Memory of the host;
- * `options` may be NULL. Out of memory leaves the slots to be reset.
- * SS_NOT_SUPPORTED on CUDA. */
+ * request has; a request without a prefill needs neither. `dense` is memory of
+ * the engine's device; `options` may be NULL. Out of memory leaves the slots to
+ * be reset.
+ * A package with init kernels (ss-compile --init) decomposes on its device; what
+ * such a kernel does not find (SS_INIT_MOST_COMPONENTS and SS_INIT_LEAST_EPS in
+ * sinkstate/routines.h), and every state of other packages, is an exact SVD on
+ * the host. Where states may not go dense, components beyond what a compaction
+ * keeps are dropped, with status bit 8. */
 SS_API ss_result ss_state_init(ss_engine *engine, int32_t layer,
                                const int32_t *slots, const int32_t *places,
                                int32_t n, const void *dense,

@@ -197,6 +197,8 @@ public:
     check(ss_end_step_rows(get(), &rows));
   }
 
+  void tend(void *stream = nullptr) { check(ss_engine_tend(get(), stream)); }
+
   void synchronize(void *stream = nullptr) {
     check(ss_engine_synchronize(get(), stream));
   }

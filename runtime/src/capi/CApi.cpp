@@ -212,6 +212,13 @@ ss_result ss_engine_synchronize(ss_engine *engine, void *stream) {
   });
 }
 
+ss_result ss_engine_tend(ss_engine *engine, void *stream) {
+  return guarded([&] {
+    const EngineCall call(engine);
+    engine->engine->tend(stream);
+  });
+}
+
 ss_result ss_state_densify(ss_engine *engine, int32_t layer, int32_t slot,
                            float *out) {
   return guarded([&] {

@@ -75,20 +75,20 @@ ss_result ss_slot_position(const ss_engine *engine, int32_t slot,
 }
 
 ss_result ss_snapshot_size(ss_engine *engine, int32_t slot, size_t *bytes,
-                           void *) {
+                           void *stream) {
   return guarded([&] {
     const EngineCall call(engine);
     require(bytes, "bytes");
-    *bytes = snapshotBytes(engine->engine->exportSlot(slot, false));
+    *bytes = snapshotBytes(engine->engine->exportSlot(slot, false, stream));
   });
 }
 
 ss_result ss_snapshot_write(ss_engine *engine, int32_t slot, void *out,
-                            size_t capacity, size_t *written, void *) {
+                            size_t capacity, size_t *written, void *stream) {
   return guarded([&] {
     const EngineCall call(engine);
     require(out, "out");
-    const SlotImage image = engine->engine->exportSlot(slot, true);
+    const SlotImage image = engine->engine->exportSlot(slot, true, stream);
     const size_t bytes = snapshotBytes(image);
     if (capacity < bytes)
       fail(SS_INVALID_ARGUMENT, "capacity is ", capacity,
@@ -146,7 +146,7 @@ ss_result ss_slot_fork(ss_engine *engine, int32_t from, int32_t to,
                        void *stream) {
   return guarded([&] {
     const EngineCall call(engine);
-    forkSlot(*engine->engine, from, to, stream);
+    engine->engine->fork(from, to, stream);
   });
 }
 

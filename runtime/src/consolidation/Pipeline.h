@@ -57,6 +57,9 @@ struct HostJob {
   Job job;
   std::vector<StateCopy> states;
   std::atomic<int64_t> left{0}; ///< SVDs to be done
+  // Of the device; unused by the stages.
+  std::vector<int64_t> positions; ///< per target, when its rows were read
+  int32_t place = -1;             ///< where its results wait; negative: nowhere
 };
 
 /// What the stages need of a device. `download` and `upload` are called on

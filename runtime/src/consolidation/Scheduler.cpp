@@ -24,8 +24,12 @@ Scheduler::Scheduler(const SchedulerOptions &options)
     : slots(options.slots), mostJobs(options.mostJobs),
       layers(size_t(options.layers)),
       places(size_t(options.layers) * size_t(options.slots)) {
-  for (Layer &layer : layers)
-    layer.slice = std::clamp(options.firstSlice, 1, options.slots);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    layers[i].most = options.mostSlice.empty()
+                         ? options.slots
+                         : std::clamp(options.mostSlice[i], 1, options.slots);
+    layers[i].slice = std::clamp(options.firstSlice, 1, layers[i].most);
+  }
 }
 
 void Scheduler::compacted(int32_t layer, int32_t slot, uint64_t epoch, bool due,
@@ -176,7 +180,7 @@ void Scheduler::finish(Job &job, double now, const EpochOf &epochOf) {
   layer.turn = ++turns;
   layer.retry = false;
   layer.drops = 0;
-  if (layer.slice < slots)
+  if (layer.slice < layer.most)
     ++layer.slice;
 }
 

@@ -46,6 +46,8 @@ struct SchedulerOptions {
   int32_t mostJobs = 4;
   /// Targets of a job before anything is known of how long one takes.
   int32_t firstSlice = 8;
+  /// Per layer, targets of a job at most; empty: all slots.
+  std::vector<int32_t> mostSlice = {};
 };
 
 class Scheduler {
@@ -99,6 +101,7 @@ private:
   };
   struct Layer {
     int32_t slice = 1;
+    int32_t most = 1;  ///< its bound
     int32_t drops = 0; ///< one after another at this slice
     bool retry = false;
     int64_t turn = 0;  ///< of its last landing, or of giving up

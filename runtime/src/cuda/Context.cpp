@@ -40,7 +40,24 @@ Context::open(std::shared_ptr<const Driver> driver, int ordinal) {
   CUcontext primary = nullptr;
   SS_CUDA(library, cuDevicePrimaryCtxRetain(&primary, context->device));
   context->primary = primary;
+  context->findMappingUnit();
   return context;
+}
+
+void Context::findMappingUnit() {
+  const Driver::Functions &call = library->functions();
+  if (!call.cuMemGetAllocationGranularity || !call.cuMemAddressReserve ||
+      !call.cuMemAddressFree || !call.cuMemCreate || !call.cuMemRelease ||
+      !call.cuMemMap || !call.cuMemUnmap || !call.cuMemSetAccess ||
+      attribute(kVirtualMemoryManagement) == 0)
+    return;
+  CUmemAllocationProp properties = {};
+  properties.type = kMemAllocationPinned;
+  properties.location = {kMemLocationDevice, deviceOrdinal};
+  size_t bytes = 0;
+  SS_CUDA(*library, cuMemGetAllocationGranularity(&bytes, &properties,
+                                                  kMemGranularityMinimum));
+  unit = int64_t(bytes);
 }
 
 Context::~Context() {

@@ -29,12 +29,16 @@ public:
   int multiprocessors() const { return multiprocessorCount; }
   /// Shared memory that one block may ask for.
   int sharedBytesPerBlock() const { return sharedBytes; }
+  /// Bytes of memory that can be put behind reserved addresses at a time; 0: it
+  /// cannot.
+  int64_t mappingUnit() const { return unit; }
 
 private:
   friend class CurrentContext;
   explicit Context(std::shared_ptr<const Driver> driver)
       : library(std::move(driver)) {}
   int attribute(CUdevice_attribute name) const;
+  void findMappingUnit();
 
   std::shared_ptr<const Driver> library;
   CUdevice device = 0;
@@ -42,6 +46,7 @@ private:
   int deviceOrdinal = 0;
   std::string deviceName;
   int major = 0, minor = 0, multiprocessorCount = 0, sharedBytes = 0;
+  int64_t unit = 0;
 };
 
 /// Makes a context the calling thread's for a scope. Costs one look-up where

@@ -25,8 +25,17 @@ CUdeviceptr asAddress(const void *memory) {
 void planMemory(const Package &package, const ss_engine_options &options,
                 ss_memory_plan &plan) {
   const CudaLayout layout(package.manifest(), options);
-  plan.worst_case = plan.expected = layout.bytes;
+  plan.worst_case = plan.expected =
+      layout.bytes + CudaConsolidator::plannedBytes(package.manifest(), layout,
+                                                    options);
   plan.dense = layout.denseBytes;
+  if (!layout.pooled)
+    return;
+  const PoolPlan pools = planPools(package.manifest(), layout);
+  plan.worst_case += pools.worst;
+  plan.expected += pools.expected;
+  if (options.state_bytes_limit > 0)
+    plan.worst_case = std::min(plan.worst_case, options.state_bytes_limit);
 }
 
 CudaEngine::CudaEngine(std::shared_ptr<const Package> loaded,
@@ -40,14 +49,32 @@ CudaEngine::CudaEngine(std::shared_ptr<const Package> loaded,
   const KernelCompiler compiler(context->architecture());
   kernels = std::make_unique<PackageKernels>(context, *package, compiler);
   bookkeeping = std::make_unique<DeviceSchedule>(context, compiler);
+  handOver = std::make_unique<HandOverKernels>(context, compiler);
+  mover = std::make_unique<PieceMover>(context, *handOver);
+  denseWork = std::make_unique<DenseWork>(context);
   own = std::make_unique<OwnStream>(context);
   compactions = std::make_unique<CompactionStreams>(
       context, std::max(0, options.compaction_streams));
   memory = DeviceMemory(context, size_t(layout.bytes));
+  if (layout.pooled)
+    makePools(compiler, options);
   prepareMemory();
+  makeConsolidator(compiler, options);
   freeSlots.reserve(size_t(slotCount));
   for (int32_t slot = slotCount; slot-- > 0;)
     freeSlots.push_back(slot);
+}
+
+void CudaEngine::makeConsolidator(const KernelCompiler &compiler,
+                                  const ss_engine_options &options) {
+  ConsolidatedStates states{context, manifest, layout, memory.address(), {}};
+  if (pools)
+    states.readableRows = [this](size_t layer) {
+      return pools->readableRows(layer);
+    };
+  consolidator = CudaConsolidator::create(states, options, compiler);
+  if (consolidator && pools)
+    pools->addReader();
 }
 
 CudaEngine::~CudaEngine() {
@@ -55,10 +82,15 @@ CudaEngine::~CudaEngine() {
     CurrentContext current(*context);
     // Kernels of the last step may still read what is freed now.
     (void)context->driver().functions().cuCtxSynchronize();
+    consolidator.reset();
     kernels.reset();
     bookkeeping.reset();
+    mover.reset();
+    denseWork.reset();
+    handOver.reset();
     own.reset();
     compactions.reset();
+    pools.reset();
     memory = DeviceMemory();
   } catch (const Failure &) {
     // The context is gone, and everything in it.
@@ -73,28 +105,37 @@ void CudaEngine::prepareMemory() {
   for (size_t i = 0; i < layout.layers.size(); ++i) {
     const LayerManifest &layer = manifest.layers[i];
     const LayerPlaces &places = layout.layers[i];
+    scheduleNumber.push_back(layer.hasBuffer() ? int32_t(buffered.size()) : -1);
     if (layer.deferred)
       buffered.push_back({at<int32_t>(places.count), nullptr, nullptr, nullptr,
-                          nullptr, nullptr, layer.heads, layer.buffer, 0, 1, 0});
+                          nullptr, nullptr, layer.heads, layer.buffer, 0, 1, 0,
+                          0});
     if (layer.denseForm)
       continue;
-    std::vector<int64_t> base(size_t(places.sizes.states));
-    for (size_t state = 0; state < base.size(); ++state)
-      base[state] = int64_t(state) * places.capacity;
-    own->copyIn(memory.address() + CUdeviceptr(places.rowBase), base.data(),
-                base.size() * sizeof(int64_t));
-    const std::vector<int32_t> capacity(base.size(), int32_t(places.capacity));
-    own->copyIn(memory.address() + CUdeviceptr(places.rowCapacity),
-                capacity.data(), capacity.size() * sizeof(int32_t));
+    if (!layout.pooled)
+      fixRows(places);
     buffered.push_back({at<int32_t>(places.count), at<int32_t>(places.rank),
-                        at<int32_t>(places.status), at<int32_t>(places.work),
-                        at<int32_t>(places.workCount),
+                        at<int32_t>(places.status), at<int32_t>(places.due),
+                        at<int32_t>(places.dueCount),
                         at<int32_t>(places.order), layer.heads, layer.buffer,
-                        layer.phase, 0, int32_t(places.sizes.breakEvenRank)});
+                        layer.phase, 0, int32_t(places.sizes.breakEvenRank),
+                        layer.draft});
   }
   own->copyIn(memory.address() + CUdeviceptr(layout.scheduleLayers),
               buffered.data(), buffered.size() * sizeof(ss::ScheduleLayer));
   own->wait();
+}
+
+/// Every state has the same number of rows, for ever.
+void CudaEngine::fixRows(const LayerPlaces &places) {
+  std::vector<int64_t> base(size_t(places.sizes.states));
+  for (size_t state = 0; state < base.size(); ++state)
+    base[state] = int64_t(state) * places.capacity;
+  own->copyIn(memory.address() + CUdeviceptr(places.rowBase), base.data(),
+              base.size() * sizeof(int64_t));
+  const std::vector<int32_t> capacity(base.size(), int32_t(places.capacity));
+  own->copyIn(memory.address() + CUdeviceptr(places.rowCapacity),
+              capacity.data(), capacity.size() * sizeof(int32_t));
 }
 
 ss::Schedule CudaEngine::schedule() const {
@@ -103,6 +144,7 @@ ss::Schedule CudaEngine::schedule() const {
   tables.position = at<int64_t>(layout.position);
   tables.compactions = at<int64_t>(layout.compactions);
   tables.faults = at<int32_t>(layout.faults);
+  tables.step_tokens = at<int32_t>(layout.stepTokens);
   for (const LayerManifest &layer : manifest.layers)
     tables.layer_count += layer.hasBuffer();
   tables.slots = slotCount;
@@ -136,6 +178,9 @@ void CudaEngine::resetStates(int32_t slot, CUstream stream) {
                               CUdeviceptr(layout.requestKeys) +
                               CUdeviceptr(slot) * sizeof(uint64_t),
                           0, sizeof(uint64_t), stream));
+  if (pools)
+    pools->release(slot, stream);
+  noteNewRows(slot, stream);
   for (size_t i = 0; i < layout.layers.size(); ++i) {
     if (!manifest.layers[i].denseForm)
       continue;
@@ -167,14 +212,24 @@ uint64_t CudaEngine::roundingKey(int32_t slot) const {
   return requestKeys[size_t(slot)];
 }
 
+void CudaEngine::noteNewRows(int32_t slot, CUstream stream) const {
+  if (consolidator)
+    consolidator->slotChanged(slot, stream);
+}
+
 int32_t CudaEngine::allocateSlot(Stream stream) {
   if (freeSlots.empty())
     fail(SS_SLOTS_EXHAUSTED, "all ", slotCount,
          " slots have owners: free one first or create the engine with more");
   const int32_t slot = freeSlots.back();
+  {
+    CurrentContext current(*context);
+    tendPools(asStream(stream), 1, false);
+  }
   resetStates(slot, asStream(stream));
   freeSlots.pop_back();
   inUse[size_t(slot)] = true;
+  std::erase(abandoned, slot);
   return slot;
 }
 
@@ -182,6 +237,8 @@ void CudaEngine::freeSlot(int32_t slot) {
   checkSlot(slot);
   inUse[size_t(slot)] = false;
   freeSlots.push_back(slot);
+  if (pools)
+    abandoned.push_back(slot);
 }
 
 void CudaEngine::resetSlot(int32_t slot, Stream stream) {
@@ -189,15 +246,33 @@ void CudaEngine::resetSlot(int32_t slot, Stream stream) {
   resetStates(slot, asStream(stream));
 }
 
+/// Ends what is left of a step that was abandoned, if one was.
+void CudaEngine::beginAfter(CUstream stream) {
+  compactions->join(stream);
+  if (stepBatch == 0)
+    return;
+  if (pools)
+    pools->cancel(false, stream);
+  // Some of its compactions may have run.
+  if (consolidator)
+    consolidator->endStep(stream);
+  stepBatch = 0;
+}
+
 void CudaEngine::beginStep(std::span<const int32_t> slots, Stream stream) {
   CurrentContext current(*context);
-  // Of a step that was abandoned.
-  compactions->join(asStream(stream));
+  beginAfter(asStream(stream));
+  if (consolidator)
+    consolidator->beginStep(asStream(stream));
+  tendPools(asStream(stream), 0, true);
   stepOrdered = hasOrder(int32_t(slots.size()));
   bookkeeping->begin(schedule(), slots, stepOrdered, asStream(stream));
+  if (pools)
+    pools->prepare(1, asStream(stream), !isCaptured(asStream(stream)));
   stepBatch = int32_t(slots.size());
   std::fill(decoded.begin(), decoded.end(), false);
   decodedCount = 0;
+  stepTokens.clear();
 }
 
 /// An order helps where multiprocessors have several programs each: the large ones
@@ -270,28 +345,49 @@ void CudaEngine::launchDecode(int32_t index, const ss_decode_args &args) {
 }
 
 /// Over the layer's work list, with the grid of a batch that is due as a whole.
-void CudaEngine::launchCompact(int32_t index, int32_t batch, CUstream stream) {
+void CudaEngine::launchCompact(int32_t index, int32_t batch,
+                               int32_t countAhead, CUstream stream) {
   const LayerManifest &layer = manifest.layers[size_t(index)];
   const LayerPlaces &places = layout.layers[size_t(index)];
   bindState(places);
   values.setPointer(Argument::Work, at<int32_t>(places.work));
   values.setPointer(Argument::WorkCount, at<int32_t>(places.workCount));
-  values.setI32(Argument::CountAhead, 1);
+  values.setI32(Argument::CountAhead, countAhead);
   values.setF32(Argument::PolicyValue, places.sizes.policyValue);
-  values.setI32(Argument::MaxRank, places.maxRank);
+  // Where consolidation makes room before the next compaction, all rows may
+  // be used by this one.
+  values.setI32(Argument::MaxRank,
+                consolidator ? std::min(places.sizes.maxRank,
+                                        int32_t(places.capacity))
+                             : places.maxRank);
   values.setPointer(Argument::RowCapacity, at<int32_t>(places.rowCapacity));
   values.setPointer(Argument::Sink, at<float>(places.sink));
   kernels->launch(layer.compact, values, int64_t(batch) * layer.heads, stream);
 }
 
+void CudaEngine::compactDue(int32_t index, int32_t batch, int32_t countAhead,
+                            CUstream stream) {
+  bindRounding(index);
+  if (layout.layers[size_t(index)].sizes.denseFallback)
+    launchFold(index, batch, countAhead, stream);
+  launchCompact(index, batch, countAhead, stream);
+}
+
 void CudaEngine::decodeLayer(int32_t index, const ss_decode_args &args) {
   const LayerManifest &layer = checkedLayer(index);
   checkStep(layer, index, args);
+  if (!stepTokens.empty())
+    fail(SS_INVALID_ARGUMENT, "layer '", layer.name,
+         "' takes one token, expected the tokens that the layers of this step "
+         "before it took: call ss_end_step between steps");
   CurrentContext current(*context);
+  const CUstream stream = asStream(args.stream);
+  const bool late = !layer.denseForm && layer.draft > 0;
+  if (late)
+    compactBefore(index, args.batch, stream);
   launchDecode(index, args);
-  if (!layer.denseForm)
-    launchCompact(index, args.batch,
-                  compactions->fork(asStream(args.stream)));
+  if (!layer.denseForm && !late)
+    compactDue(index, args.batch, 1, compactions->fork(stream));
   decoded[size_t(index)] = true;
   ++decodedCount;
 }
@@ -313,6 +409,10 @@ void CudaEngine::endStep(std::span<const int32_t> slots, Stream stream) {
   }
   CurrentContext current(*context);
   compactions->join(asStream(stream));
+  if (pools)
+    pools->settle(asStream(stream));
+  if (consolidator)
+    consolidator->endStep(asStream(stream));
   bookkeeping->advance(schedule(), slots, asStream(stream));
   stepBatch = 0;
 }
@@ -320,11 +420,14 @@ void CudaEngine::endStep(std::span<const int32_t> slots, Stream stream) {
 void CudaEngine::synchronize(Stream stream) {
   CurrentContext current(*context);
   SS_CUDA(context->driver(), cuStreamSynchronize(asStream(stream)));
+  // Within a step the device has not been told yet what was compacted in it.
+  if (consolidator && stepBatch == 0)
+    consolidator->drain(asStream(stream));
   const CUdeviceptr word = memory.address() + CUdeviceptr(layout.faults);
   int32_t faults = 0;
   own->copyOut(&faults, word, sizeof faults);
   if (faults == 0)
-    return;
+    return reportRows();
   own->zero(word, sizeof faults);
   own->wait();
   if (faults & ss::kSlotOutOfRange)
@@ -346,6 +449,10 @@ void *CudaEngine::allocateMemory(size_t bytes) {
 void CudaEngine::freeMemory(void *memory) {
   CurrentContext current(*context);
   SS_CUDA(context->driver(), cuMemFree(asAddress(memory)));
+}
+
+void CudaEngine::synchronizeStream(CUstream stream) const {
+  SS_CUDA(context->driver(), cuStreamSynchronize(stream));
 }
 
 void CudaEngine::copyIn(void *to, const void *from, size_t bytes,

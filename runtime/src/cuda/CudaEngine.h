@@ -4,7 +4,9 @@
 // lists) is device memory, so that the calls of a step only launch kernels and
 // can be captured in a graph. The host knows which slots have owners and which
 // layers of a step were decoded. Split by concern: CudaEngine.cpp (creation,
-// slots, steps), CudaInspection.cpp (looking at states).
+// slots, steps), CudaRows.cpp (the memory of rows), CudaInspection.cpp (looking
+// at states), CudaTokens.cpp, CudaRollback.cpp, CudaExchange.cpp and
+// CudaDense.cpp (hand-over).
 //
 //===----------------------------------------------------------------------===//
 #ifndef SINKSTATE_CUDA_CUDAENGINE_H
@@ -12,10 +14,18 @@
 
 #include "cuda/CompactionStreams.h"
 #include "cuda/CudaLayout.h"
+#include "cuda/DenseWork.h"
 #include "cuda/DeviceSchedule.h"
+#include "cuda/HandOverKernels.h"
 #include "cuda/Memory.h"
 #include "cuda/PackageKernels.h"
+#include "cuda/RowPools.h"
+#include "cuda/consolidation/CudaConsolidator.h"
+#include "cuda/PieceMover.h"
 #include "engine/StateEngine.h"
+#include "handover/Counters.h"
+#include "handover/InitialState.h"
+#include "handover/TokenCursor.h"
 
 #include <vector>
 
@@ -46,6 +56,7 @@ public:
   void decodeLayer(int32_t layer, const ss_decode_args &args) override;
   void endStep(std::span<const int32_t> slots, Stream stream) override;
   void synchronize(Stream stream) override;
+  void tend(Stream stream) override;
 
   int32_t layerCount() const override { return int32_t(layout.layers.size()); }
   void layerInfo(int32_t layer, ss_layer_info &info) const override;
@@ -53,6 +64,32 @@ public:
   void ranks(int32_t layer, int32_t slot, int32_t *ranks) const override;
   void status(int32_t layer, int32_t slot, int32_t *status) const override;
   void statistics(ss_statistics &out) const override;
+  void layerStatistics(int32_t layer, ss_layer_statistics &out) const override;
+
+  // Hand-over. What waits, waits for what its stream has; position() and
+  // rollbackRoom() wait for the whole GPU.
+  void decodeTokens(int32_t layer, const ss_decode_args &args,
+                    const ss_token_args &tokens) override;
+  void rollback(std::span<const int32_t> slots,
+                std::span<const int32_t> tokens, Stream stream) override;
+  int32_t rollbackRoom(int32_t slot) const override;
+  int64_t position(int32_t slot) const override;
+  SlotImage exportSlot(int32_t slot, bool contents, Stream stream) override;
+  void importSlot(int32_t slot, int64_t position,
+                  std::span<const PlacedLayer> placed, Stream stream) override;
+  void fork(int32_t from, int32_t to, Stream stream) override;
+  void setPosition(int32_t slot, int64_t position, Stream stream) override;
+  void densifyTo(int32_t layer, const DenseStates &states, void *out,
+                 Stream stream) override;
+  void initialise(int32_t layer, const DenseStates &states, const void *dense,
+                  const ss_init_options &options, Stream stream) override;
+  const Manifest &manifestOf() const override { return manifest; }
+  bool holdsDense(int32_t layer) const override {
+    return layout.layers[size_t(layer)].sizes.denseFallback;
+  }
+  int32_t mostComponents(int32_t layer) const override {
+    return int32_t(layout.layers[size_t(layer)].capacity);
+  }
 
   void *allocateMemory(size_t bytes) override;
   void freeMemory(void *memory) override;
@@ -68,27 +105,128 @@ public:
   CUdeviceptr begin() const { return memory.address(); }
 
 private:
-  void launchCompact(int32_t layer, int32_t batch, CUstream stream);
+  /// What the layer's states that are due need, matrices and compactions.
+  void compactDue(int32_t layer, int32_t batch, int32_t countAhead,
+                  CUstream stream);
+  /// `countAhead`: pairs beyond the slots' counts.
+  void launchCompact(int32_t layer, int32_t batch, int32_t countAhead,
+                     CUstream stream);
   const LayerManifest &checkedLayer(int32_t layer) const;
   void checkSlot(int32_t slot) const;
   void resetStates(int32_t slot, CUstream stream);
   void checkStep(const LayerManifest &layer, int32_t index,
                  const ss_decode_args &args) const;
   bool hasOrder(int32_t batch) const;
+  void beginAfter(CUstream stream);
+  void makeConsolidator(const KernelCompiler &compiler,
+                        const ss_engine_options &options);
   void prepareMemory();
   void bindState(const LayerPlaces &places);
   void bindBuffers(const LayerPlaces &places);
   void bindRounding(int32_t layer);
+  void fixRows(const LayerPlaces &places);
+
+  // CudaRows.cpp
+  void makePools(const KernelCompiler &compiler,
+                 const ss_engine_options &options);
+  bool isCaptured(CUstream stream) const;
+  int64_t slotsInUse() const;
+  void tendPools(CUstream stream, int32_t joining, bool stepFollows);
+  void launchFold(int32_t layer, int32_t batch, int32_t countAhead,
+                  CUstream stream);
+  void launchReturn(const LayerManifest &layer, const LayerPlaces &places,
+                    int32_t batch, CUstream stream);
+  std::vector<int64_t> placeRows(int32_t layer, std::span<const int32_t> states,
+                                 std::span<const int32_t> rows,
+                                 CUstream stream);
+  [[noreturn]] void failForRows(int32_t layer);
+  void reportRows();
+  void rowStatistics(ss_statistics &out) const;
   ss::Schedule schedule() const;
   /// The device address `offset` bytes into the engine's memory.
   template <typename T> T *at(int64_t offset) const {
     return memory.at<T>(offset);
   }
+  void synchronizeStream(CUstream stream) const;
+
+  CUdeviceptr addressOf(int64_t offset) const {
+    return memory.address() + CUdeviceptr(offset);
+  }
+
+  /// The rows of a slot are about to be others, but not by a step: results of
+  /// consolidation that were made from them are stale.
+  void noteNewRows(int32_t slot, CUstream stream) const;
+
+  // CudaTokens.cpp
+  void prepareToken(int32_t layer, int32_t countAhead, CUstream stream);
+  void noteCompacted(int32_t layer, CUstream stream) const;
+  void compactBefore(int32_t layer, int32_t batch, CUstream stream);
+  void noteStepTokens(const LayerManifest &layer, const ss_decode_args &args,
+                      const TokenCursor &cursor);
+
+  // CudaRollback.cpp
+  void checkBetweenSteps(int32_t slot) const;
+  SlotCounters countersOf(int32_t slot, CUstream stream) const;
+
+  // CudaExchange.cpp
+  /// One layer of a slot, or some heads of it.
+  struct SlotTables {
+    std::vector<int32_t> rank, status, folds, count;
+    std::vector<int64_t> rowBase;
+  };
+  std::vector<int64_t> takeRows(int32_t layer, std::span<const int32_t> states,
+                                std::span<const int64_t> rows,
+                                CUstream stream);
+  std::vector<int64_t> rowsFor(int32_t layer, std::span<const int32_t> states,
+                               std::span<const int32_t> rank,
+                               CUstream stream);
+  std::vector<SlotTables> tablesOf(int32_t slot, CUstream stream);
+  std::vector<PieceMover::HostPiece>
+  piecesOf(int32_t layer, int32_t slot, const LayerImage &image,
+           int64_t firstHead, int64_t firstKeyHead,
+           std::span<const int64_t> rowBase, const std::byte *stored) const;
+  void addForkedTables(size_t layer, int32_t from, int32_t to,
+                       std::vector<PieceMover::Copy> &pieces) const;
+  void copySlot(int32_t from, int32_t to, const std::vector<SlotTables> &tables,
+                CUstream stream);
+
+  // CudaDense.cpp
+  struct DensePart;
+  struct InitArrays;
+  struct Adoption;
+  void checkDenseStates(const DenseStates &states) const;
+  static DensePart partOf(const LayerManifest &layer,
+                          const ss_dense_layout &layout,
+                          const DenseStates &states);
+  template <typename Body>
+  static void inParts(const DensePart &all, int64_t most, const Body &body);
+  template <typename T>
+  void copyTable(T *to, const std::vector<T> &values, CUstream stream);
+  ss_dense_layout ownLayout(const LayerManifest &layer) const;
+  static ss::DenseMatrices matricesOf(const LayerManifest &layer,
+                                      const ss_dense_layout &layout,
+                                      const void *elements,
+                                      const int64_t *first, int64_t count);
+  void copyDenseForm(int32_t layer, const DensePart &all,
+                     const ss_dense_layout &callers, void *memory, bool out,
+                     CUstream stream);
+  void launchInit(const LayerManifest &layer, const LayerPlaces &places,
+                  const ss_init_options &options, const InitArrays &arrays,
+                  std::vector<InitialState> &states, CUstream stream);
+  void finishOnHost(const LayerManifest &layer, const LayerPlaces &places,
+                    float eps, const InitArrays &arrays,
+                    std::vector<InitialState> &states, CUstream stream);
+  void placeState(const LayerPlaces &places, const InitArrays &arrays,
+                  const InitialState &state, const InitialForm &form,
+                  int64_t number, int64_t base, Adoption &adoption) const;
+  void adopt(int32_t layer, const InitArrays &arrays,
+             const std::vector<InitialState> &states, CUstream stream);
 
   // CudaInspection.cpp
   void waitForAll() const;
   void addPairs(const LayerManifest &layer, const LayerPlaces &places,
                 int32_t slot, float *states);
+  std::vector<int32_t> wholeTable(int64_t offset, int64_t count) const;
   void readState(int64_t offset, int32_t layer, int32_t slot,
                  int32_t *values) const;
 
@@ -102,6 +240,16 @@ private:
   std::unique_ptr<PackageKernels> kernels;
   std::unique_ptr<DeviceSchedule> bookkeeping;
   std::unique_ptr<CompactionStreams> compactions;
+  std::unique_ptr<RowPools> pools; ///< none: every state has its rows
+  int32_t exhaustion = SS_EXHAUSTION_REFUSE;
+  int64_t refusedCalls = 0;
+  /// Freed slots whose rows the device still holds.
+  std::vector<int32_t> abandoned;
+  std::unique_ptr<HandOverKernels> handOver;
+  std::unique_ptr<PieceMover> mover;
+  std::unique_ptr<DenseWork> denseWork;
+  /// Per layer, its number in the schedule; -1: it has no buffer.
+  std::vector<int32_t> scheduleNumber;
 
   std::vector<bool> inUse;
   std::vector<int32_t> freeSlots; ///< the next one last
@@ -112,8 +260,12 @@ private:
   bool stepOrdered = false; ///< its decodes have an order of programs
   std::vector<bool> decoded; ///< layers of this step
   int32_t decodedCount = 0;
+  /// Tokens that its layers take, by row; empty: one each.
+  std::vector<int32_t> stepTokens;
 
   ArgumentValues values;
+  /// Null: frozen parts are left as they are. Last: its threads use the rest.
+  std::unique_ptr<CudaConsolidator> consolidator;
 };
 
 } // namespace sinkstate::runtime::cuda

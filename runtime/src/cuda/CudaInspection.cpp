@@ -125,26 +125,75 @@ void CudaEngine::statistics(ss_statistics &out) const {
   const uint32_t structSize = out.struct_size;
   out = {};
   out.struct_size = structSize;
-  out.allocated_bytes = out.allocated_peak = layout.bytes;
+  out.allocated_bytes = out.allocated_peak =
+      layout.bytes + (consolidator ? consolidator->bytes() : 0);
+  if (consolidator)
+    consolidator->addStatistics(out);
   CurrentContext current(*context);
   waitForAll();
   own->copyOut(&out.compactions,
                memory.address() + CUdeviceptr(layout.compactions),
                sizeof out.compactions);
+  if (pools)
+    rowStatistics(out);
+  out.used_bytes += layout.bytes;
   for (size_t i = 0; i < layout.layers.size(); ++i) {
     const LayerPlaces &places = layout.layers[i];
     const int32_t heads = manifest.layers[i].heads;
+    if (!pools) // rows are a part of what is allocated once
+      out.used_bytes -= places.sizes.states * places.capacity *
+                        (places.sizes.rowBytes() + 4);
     std::vector<int32_t> ranks(size_t(places.sizes.states), -1);
     if (!manifest.layers[i].denseForm)
-      own->copyOut(ranks.data(), memory.address() + CUdeviceptr(places.rank),
-                   ranks.size() * sizeof(int32_t));
+      ranks = wholeTable(places.rank, places.sizes.states);
     for (int64_t state = 0; state < places.sizes.states; ++state) {
       if (!inUse[size_t(state / heads)])
         continue;
       out.dense_bytes += places.sizes.denseFloats * 4;
       out.live_bytes += places.sizes.liveBytes(ranks[size_t(state)]);
+      if (!manifest.layers[i].denseForm)
+        out.used_bytes += places.sizes.storedBytes(ranks[size_t(state)]);
     }
   }
+}
+
+/// A table of 32 bits, of all slots.
+std::vector<int32_t> CudaEngine::wholeTable(int64_t offset,
+                                            int64_t count) const {
+  std::vector<int32_t> values(static_cast<size_t>(count));
+  own->copyOut(values.data(), memory.address() + CUdeviceptr(offset),
+               values.size() * sizeof(int32_t));
+  return values;
+}
+
+void CudaEngine::layerStatistics(int32_t index,
+                                 ss_layer_statistics &out) const {
+  const LayerManifest &layer = checkedLayer(index);
+  const LayerPlaces &places = layout.layers[size_t(index)];
+  const LayerLayout &sizes = places.sizes;
+  CurrentContext current(*context);
+  waitForAll();
+  std::vector<int32_t> ranks(size_t(sizes.states), -1),
+      status(ranks.size(), 0), counts(inUse.size(), 0);
+  if (!layer.denseForm) {
+    ranks = wholeTable(places.rank, sizes.states);
+    status = wholeTable(places.status, sizes.states);
+    counts = wholeTable(places.count, slotCount);
+  }
+  for (int64_t state = 0; state < sizes.states; ++state) {
+    const auto slot = size_t(state / layer.heads);
+    const int32_t rank = ranks[size_t(state)];
+    if (!inUse[slot])
+      continue;
+    ++out.states;
+    out.status |= status[size_t(state)];
+    out.dense_states += rank < 0;
+    out.rank_sum += std::max(0, rank);
+    out.rank_max = std::max(out.rank_max, rank);
+    out.buffered_max = std::max(out.buffered_max, counts[slot]);
+    out.live_bytes += sizes.liveBytes(rank);
+  }
+  out.dense_bytes = out.states * sizes.denseFloats * 4;
 }
 
 } // namespace sinkstate::runtime::cuda

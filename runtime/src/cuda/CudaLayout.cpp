@@ -4,6 +4,7 @@
 
 #include "capi/Failure.h"
 #include "cuda/device/schedule.cuh"
+#include "sinkstate/routines.h"
 
 #include <algorithm>
 
@@ -27,6 +28,17 @@ int64_t rowCapacity(const LayerManifest &layer,
          " + buffer ", layer.buffer, " + draft ", layer.draft, " of layer '",
          layer.name, "')");
   return options.row_capacity;
+}
+
+/// The rank up to which a dense state goes back to factors: well below the
+/// break-even rank, so that it does not go dense again at once. The init kernel
+/// reads f32, works in it, and finds so many components at most.
+int32_t mostBack(const LayerManifest &layer, const LayerLayout &sizes) {
+  if (!sizes.denseFallback || layer.init == kNoKernel ||
+      sizes.storage != Storage::F32 || sizes.dropBelow < float(SS_INIT_LEAST_EPS))
+    return 0;
+  return int32_t(std::min<int64_t>(SS_INIT_MOST_COMPONENTS - 1,
+                                  3 * sizes.breakEvenRank / 4));
 }
 
 } // namespace
@@ -56,17 +68,16 @@ void CudaLayout::placeLayer(const LayerManifest &layer, LayerPlaces &places) {
   places.maxRank =
       std::min(sizes.maxRank,
                int32_t(places.capacity) - layer.buffer - layer.draft);
-  places.rows =
-      take(sizes.states, places.capacity * sizes.rowBytes());
-  places.weights = take(sizes.states, places.capacity * 4);
+  if (!pooled) {
+    places.rows = take(sizes.states, places.capacity * sizes.rowBytes());
+    places.weights = take(sizes.states, places.capacity * 4);
+  }
   places.rowBase = take(sizes.states, sizeof(int64_t));
   places.rowCapacity = take(sizes.states, sizeof(int32_t));
   places.rank = take(sizes.states, sizeof(int32_t));
   places.status = take(sizes.states, sizeof(int32_t));
   placeBuffers(sizes, slots, places);
-  places.work = take(sizes.states, sizeof(int32_t));
-  places.workCount = take(1, sizeof(int32_t));
-  places.order = take(sizes.states, sizeof(int32_t));
+  placeLists(layer, places);
   places.sink = take(layer.sinkForm ? int64_t(layer.heads) * layer.dv : 0,
                      sizeof(float));
 }
@@ -79,11 +90,43 @@ void CudaLayout::placeBuffers(const LayerLayout &sizes, int64_t slots,
   places.bufferG = take(sizes.bufferGFloats, sizeof(float));
 }
 
+/// What is listed for a step's compactions, and with pools what they do.
+void CudaLayout::placeLists(const LayerManifest &layer, LayerPlaces &places) {
+  const LayerLayout &sizes = places.sizes;
+  places.work = take(sizes.states, sizeof(int32_t));
+  places.workCount = take(1, sizeof(int32_t));
+  places.order = take(sizes.states, sizeof(int32_t));
+  places.due = places.work;
+  places.dueCount = places.workCount;
+  if (!pooled)
+    return;
+  places.due = take(sizes.states, sizeof(int32_t));
+  places.dueCount = take(1, sizeof(int32_t));
+  places.denseWork = take(sizes.states, sizeof(int32_t));
+  places.denseCount = take(1, sizeof(int32_t));
+  places.densePlace = take(sizes.states, sizeof(int64_t));
+  places.noted = take(sizes.states, sizeof(int32_t));
+  places.last = take(sizes.states, sizeof(int32_t));
+  places.lastCount = take(1, sizeof(int32_t));
+  places.placing = take(2 * sizes.states, sizeof(int32_t));
+  places.folds = take(sizes.states, sizeof(int32_t));
+  places.backCount = take(1, sizeof(int32_t));
+  places.mostBack = mostBack(layer, sizes);
+  if (places.mostBack == 0)
+    return;
+  places.backWork = take(sizes.states, sizeof(int32_t));
+  places.backMatrix = take(sizes.states, sizeof(int64_t));
+  places.backBase = take(sizes.states, sizeof(int64_t));
+  places.backRank = take(sizes.states, sizeof(int32_t));
+  places.backStatus = take(sizes.states, sizeof(int32_t));
+}
+
 CudaLayout::CudaLayout(const Manifest &manifest,
-                       const ss_engine_options &options) {
+                       const ss_engine_options &options)
+    : slots(options.slots), pooled(options.row_capacity == 0) {
   int64_t buffered = 0, mostHeads = 0, mostFloats = 0;
   for (const LayerManifest &layer : manifest.layers) {
-    LayerPlaces places{LayerLayout(layer, options.slots, false)};
+    LayerPlaces places{LayerLayout(layer, options.slots, options.dense_fallback == 1)};
     places.capacity = rowCapacity(layer, options);
     placeLayer(layer, places);
     mostFloats = std::max(mostFloats, layer.heads * places.sizes.denseFloats);
@@ -93,6 +136,9 @@ CudaLayout::CudaLayout(const Manifest &manifest,
   }
   position = take(options.slots, sizeof(int64_t));
   requestKeys = take(options.slots, sizeof(int64_t));
+  stepTokens = take(options.slots, sizeof(int32_t));
+  rowSlots = take(options.slots, sizeof(int32_t));
+  refused = take(1, sizeof(int32_t));
   scheduleLayers = take(buffered, sizeof(ss::ScheduleLayer));
   compactions = take(1, sizeof(int64_t));
   faults = take(1, sizeof(int32_t));

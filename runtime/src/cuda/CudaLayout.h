@@ -1,8 +1,9 @@
 //===- CudaLayout.h - Where everything of an engine lies --------*- C++ -*-===//
 //
-// A CUDA engine takes all its memory in one allocation when it is created, so
-// that addresses stay what captured graphs have in them and the plan is exact.
-// Every state has the same number of rows.
+// A CUDA engine takes its tables and buffers in one allocation when it is
+// created, so that addresses stay what captured graphs have in them. Rows are in
+// pools of their own (RowPools.h), or, where the options give every state the
+// same number of rows, in the same allocation.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SINKSTATE_CUDA_CUDALAYOUT_H
@@ -20,7 +21,7 @@ namespace sinkstate::runtime::cuda {
 /// Offsets in bytes of one layer's arrays.
 struct LayerPlaces {
   LayerLayout sizes;
-  int64_t capacity = 0; ///< rows of every state
+  int64_t capacity = 0; ///< rows of every state; in a pool: at most
   int32_t maxRank = 0;  ///< components that a compaction may leave
   // Factored layers; of deferred ones count and buffers.
   int64_t rows = 0, weights = 0, rowBase = 0, rowCapacity = 0;
@@ -28,6 +29,17 @@ struct LayerPlaces {
   int64_t bufferK = 0, bufferU = 0, bufferG = 0, work = 0, workCount = 0,
           order = 0;
   int64_t sink = 0; ///< form sink: mean values of the heads
+  /// States that are due. Without pools they are what is compacted, `work`.
+  int64_t due = 0, dueCount = 0;
+  /// With pools: states to write as matrices, and where.
+  int64_t denseWork = 0, denseCount = 0, densePlace = 0,
+          noted = 0, last = 0, lastCount = 0;
+  int64_t placing = 0; ///< [2, states], for RowPools::place
+  /// Of layers whose dense states may come back: the rank up to which, and what
+  /// the decomposition works on.
+  int32_t mostBack = 0;
+  int64_t folds = 0, backWork = 0, backCount = 0, backMatrix = 0, backBase = 0,
+          backRank = 0, backStatus = 0;
   // Layers of dense form.
   int64_t dense = 0;
 };
@@ -35,8 +47,13 @@ struct LayerPlaces {
 struct CudaLayout {
   CudaLayout(const Manifest &manifest, const ss_engine_options &options);
 
+  int32_t slots;
+  /// Rows are in pools. Their places in `layers` are set when those exist.
+  bool pooled;
   std::vector<LayerPlaces> layers;
-  int64_t position, requestKeys, scheduleLayers;
+  int64_t position, requestKeys, stepTokens, scheduleLayers;
+  int64_t rowSlots; ///< slots of the rows that have a token, [slots]
+  int64_t refused;  ///< of a rollback
   int64_t compactions, faults;
   // One layer of one slot, dense, for inspection.
   int64_t inspected, inspectedWork, inspectedCount, inspectedBase;
@@ -47,6 +64,7 @@ private:
   /// Takes room for `count` elements and returns its offset.
   int64_t take(int64_t count, int64_t elementBytes);
   void placeLayer(const LayerManifest &layer, LayerPlaces &places);
+  void placeLists(const LayerManifest &layer, LayerPlaces &places);
   void placeBuffers(const LayerLayout &sizes, int64_t slots,
                     LayerPlaces &places);
 };

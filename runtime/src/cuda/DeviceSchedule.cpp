@@ -40,13 +40,11 @@ void DeviceSchedule::launch(CUfunction function, unsigned blocks,
 
 void DeviceSchedule::begin(ss::Schedule tables, std::span<const int32_t> slots,
                            bool ordered, CUstream stream) const {
-  if (tables.layer_count == 0)
-    return;
   const int32_t *list = slots.data();
   int32_t batch = int32_t(slots.size());
   void *parameters[] = {&tables, &list, &batch};
-  launch(scheduleFunction, unsigned(tables.layer_count) * (ordered ? 2 : 1),
-         ordered ? kOrderThreads : kThreads, stream, parameters);
+  launch(scheduleFunction,
+         unsigned(std::max(1, tables.layer_count)) * (ordered ? 2 : 1), ordered ? kOrderThreads : kThreads, stream, parameters);
 }
 
 void DeviceSchedule::advance(ss::Schedule tables,

@@ -56,8 +56,44 @@ enum CUdevice_attribute : int {
   kMultiprocessorCount = 16,
   kComputeCapabilityMajor = 75,
   kComputeCapabilityMinor = 76,
-  kMaxSharedMemoryPerBlockOptin = 97
+  kMaxSharedMemoryPerBlockOptin = 97,
+  kVirtualMemoryManagement = 102
 };
+
+using CUmemGenericAllocationHandle = unsigned long long;
+
+/// Where memory is: a kind and which one.
+struct CUmemLocation {
+  int type;
+  int id;
+};
+
+struct CUmemAllocationProp {
+  int type;
+  int requestedHandleTypes;
+  CUmemLocation location;
+  void *win32HandleMetaData;
+  struct {
+    unsigned char compressionType;
+    unsigned char gpuDirectRDMACapable;
+    unsigned short usage;
+    unsigned char reserved[4];
+  } allocFlags;
+};
+static_assert(sizeof(CUmemAllocationProp) == 32);
+
+struct CUmemAccessDesc {
+  CUmemLocation location;
+  int flags;
+};
+static_assert(sizeof(CUmemAccessDesc) == 12);
+
+constexpr int kMemAllocationPinned = 1;
+constexpr int kMemLocationDevice = 1;
+constexpr int kMemAccessReadWrite = 3;
+constexpr int kMemGranularityMinimum = 0;
+constexpr unsigned kMemHostPortable = 1;
+constexpr unsigned kMemHostDeviceMap = 2;
 
 enum CUfunction_attribute : int {
   kFunctionSharedBytes = 1,
@@ -77,6 +113,10 @@ enum CUjit_option : int {
 constexpr unsigned kStreamNonBlocking = 1;
 constexpr unsigned kEventDisableTiming = 2;
 constexpr int kCaptureModeThreadLocal = 1;
+constexpr int kCaptureModeRelaxed = 2;
+constexpr int kCaptureStatusNone = 0;
+constexpr unsigned kHostAllocPortable = 1;
+constexpr unsigned kHostAllocDeviceMap = 2;
 
 /// What cuGetProcAddress says about a symbol.
 using CUdriverProcAddressQueryResult = int;

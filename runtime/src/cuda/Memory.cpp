@@ -4,6 +4,7 @@
 
 #include "capi/Failure.h"
 
+#include <cstring>
 #include <utility>
 
 namespace sinkstate::runtime::cuda {
@@ -37,6 +38,37 @@ DeviceMemory::~DeviceMemory() {
     (void)context->driver().functions().cuMemFree(begin);
   } catch (const Failure &) {
     // The context is gone, and its memory with it.
+  }
+}
+
+PinnedMemory::PinnedMemory(std::shared_ptr<const Context> owner, size_t bytes)
+    : context(std::move(owner)) {
+  void *memory = nullptr;
+  const Driver &driver = context->driver();
+  const CUresult result = driver.functions().cuMemHostAlloc(
+      &memory, bytes, kHostAllocPortable | kHostAllocDeviceMap);
+  if (result == kErrorOutOfMemory)
+    fail(SS_OUT_OF_MEMORY, bytes, " bytes of page-locked memory asked of the "
+         "host, which has not so much: raise the limit of locked memory, or "
+         "create the engine with fewer slots or without consolidation");
+  driver.check(result, "cuMemHostAlloc(&memory, bytes, flags)", __FILE__,
+               __LINE__);
+  begin = static_cast<std::byte *>(memory);
+  std::memset(begin, 0, bytes);
+  try {
+    SS_CUDA(driver, cuMemHostGetDevicePointer(&device, memory, 0));
+  } catch (...) {
+    (void)driver.functions().cuMemFreeHost(memory);
+    throw;
+  }
+}
+
+PinnedMemory::~PinnedMemory() {
+  try {
+    CurrentContext current(*context);
+    (void)context->driver().functions().cuMemFreeHost(begin);
+  } catch (const Failure &) {
+    // The context is gone, and its mappings with it.
   }
 }
 

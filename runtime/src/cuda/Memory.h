@@ -29,6 +29,29 @@ private:
   size_t size = 0;
 };
 
+/// Page-locked memory of the host, zero at first, that kernels and copies reach.
+class PinnedMemory {
+public:
+  PinnedMemory(std::shared_ptr<const Context> context, size_t bytes);
+  PinnedMemory(const PinnedMemory &) = delete;
+  PinnedMemory &operator=(const PinnedMemory &) = delete;
+  ~PinnedMemory();
+
+  /// Where the host finds the byte at `offset`.
+  template <typename T> T *at(int64_t offset) const {
+    return reinterpret_cast<T *>(begin + offset);
+  }
+  /// Where kernels find it.
+  template <typename T> T *onDevice(int64_t offset) const {
+    return reinterpret_cast<T *>(device + CUdeviceptr(offset));
+  }
+
+private:
+  std::shared_ptr<const Context> context;
+  std::byte *begin = nullptr;
+  CUdeviceptr device = 0;
+};
+
 /// A stream of the engine's own, for what has no stream of the caller's:
 /// creation and inspection. It does not wait for the default stream.
 class OwnStream {

@@ -15,18 +15,15 @@ namespace {
 /// Folds of a dense state between two attempts to store it in factors again.
 constexpr uint32_t kFoldsPerAttempt = 16;
 
-/// Whether a matrix keeps its digits in its storage. f16 has no exponents to
-/// spare: what is near either end of them stays in factors, whose weights are
-/// f32.
+/// Whether a matrix in the pool keeps its digits in its storage.
 bool isInRange(const LayerLayout &layout, const std::byte *matrix) {
   if (layout.storage != Storage::F16)
     return true;
-  constexpr int kLeast = 0x2000, kMost = 0x7800; // 2^-7 and 2^15
   const auto *elements = reinterpret_cast<const uint16_t *>(matrix);
   int largest = 0;
   for (int64_t i = 0; i < layout.denseFloats; ++i)
     largest = std::max(largest, elements[i] & 0x7fff);
-  return largest >= kLeast && largest < kMost;
+  return keepsDigits(layout.storage, numeric::F16::widen(uint16_t(largest)));
 }
 
 /// `out` of a densify kernel whose matrices stay in the pool: the pool itself,

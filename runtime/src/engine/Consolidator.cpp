@@ -226,6 +226,12 @@ void Consolidator::landFactors(LayerState &layer, StateCopy &copy) {
   const int64_t state = copy.state;
   const int32_t before = layer.rank[state];
   const int32_t after = copy.rankAfter();
+  try {
+    const BudgetExemption exemption(layer.memoryBudget());
+    layer.prepareWrite(state, after); // a fork may share the rows
+  } catch (const std::exception &) {
+    return; // no memory: what is there is as exact
+  }
   layer.writeRows(state, copy.rows.data(), after * layer.layout().rowFloats);
   std::copy_n(copy.weights.data(), size_t(after), layer.weightsOf(state));
   layer.rank[state] = after;

@@ -59,8 +59,7 @@ void Engine::addDue(const LayerState &layer, int32_t slot, int32_t ahead,
   for (int64_t state = first; state < first + layer.heads(); ++state) {
     if (layer.isDense(state)) {
       due.dense.push_back(int32_t(state));
-      due.foldBase.push_back(
-          storedPlace(layer.layout(), layer.rowBase[state]));
+      due.foldBase.push_back(0); // in reserveRows: the rows may move
       continue;
     }
     due.factored.push_back(int32_t(state));
@@ -109,14 +108,17 @@ void Engine::reserveRows(LayerState &layer, DueWork &due, int32_t ahead) {
   // the whole buffer. Taken before anything changes, so that running out of
   // memory leaves every state as it was.
   try {
-    for (const States *states : {&due.factored, &due.dense})
-      for (int32_t state : *states)
-        layer.prepareWrite(state);
+    for (size_t i = 0; i < due.dense.size(); ++i) {
+      layer.prepareWrite(due.dense[i]);
+      due.foldBase[i] =
+          storedPlace(layer.layout(), layer.rowBase[due.dense[i]]);
+    }
     for (int32_t state : due.factored) {
       const int64_t pairs = layer.count[state / layer.heads()] + ahead;
-      growRows(layer, due, state,
-               std::min<int64_t>(layer.rank[state] + pairs,
-                                 layer.manifest().rank));
+      const int64_t rows = std::min<int64_t>(layer.rank[state] + pairs,
+                                             layer.manifest().rank);
+      layer.prepareWrite(state, rows);
+      growRows(layer, due, state, rows);
     }
   } catch (...) {
     ++counters.refused;

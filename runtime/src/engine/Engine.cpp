@@ -7,6 +7,7 @@
 #include "state/DeferredState.h"
 
 #include <algorithm>
+#include <set>
 
 namespace sinkstate::runtime {
 
@@ -226,6 +227,7 @@ void Engine::statistics(ss_statistics &out) const {
   for (const LayerState &layer : layers) {
     out.live_bytes += layer.liveBytes();
     out.used_bytes += layer.tableBytes();
+    std::set<int64_t> counted; // first rows of blocks that forks share
     for (size_t slot = 0; slot < slots.size(); ++slot) {
       if (!slots[slot].inUse)
         continue;
@@ -233,8 +235,11 @@ void Engine::statistics(ss_statistics &out) const {
       if (layer.manifest().denseForm)
         continue;
       const int64_t first = layer.firstState(int32_t(slot));
-      for (int64_t state = first; state < first + layer.heads(); ++state)
-        out.used_bytes += layer.rowBytes(state);
+      for (int64_t state = first; state < first + layer.heads(); ++state) {
+        const bool own = layer.owners(state) <= 1 ||
+                         counted.insert(layer.rowBase[state]).second;
+        (own ? out.used_bytes : out.shared_bytes) += layer.rowBytes(state);
+      }
     }
   }
   if (out.steps > 0) {

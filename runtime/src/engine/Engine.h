@@ -12,6 +12,8 @@
 #include "device/CpuDevice.h"
 #include "engine/Consolidator.h"
 #include "engine/StateEngine.h"
+#include "handover/Counters.h"
+#include "handover/InitialState.h"
 #include "package/Package.h"
 #include "state/LayerState.h"
 
@@ -69,7 +71,7 @@ public:
                 std::span<const int32_t> tokens, Stream) override;
   int32_t rollbackRoom(int32_t slot) const override;
   int64_t position(int32_t slot) const override;
-  SlotImage exportSlot(int32_t slot, bool contents) override;
+  SlotImage exportSlot(int32_t slot, bool contents, Stream) override;
   void importSlot(int32_t slot, int64_t position,
                   std::span<const PlacedLayer> placed, Stream) override;
   void setPosition(int32_t slot, int64_t position, Stream) override;
@@ -77,6 +79,7 @@ public:
                  Stream) override;
   void initialise(int32_t layer, const DenseStates &states, const void *dense,
                   const ss_init_options &options, Stream) override;
+  void fork(int32_t from, int32_t to, Stream) override;
   const Manifest &manifestOf() const override { return package->manifest(); }
   bool holdsDense(int32_t layer) const override {
     return layers[size_t(layer)].layout().denseFallback;
@@ -135,21 +138,18 @@ private:
 
   // handover/Rollback.cpp
   void checkBetweenSteps(int32_t slot) const;
-  void checkRollback(int32_t slot, int32_t tokens) const;
+  SlotCounters countersOf(int32_t slot) const;
 
   // handover/Exchange.cpp
   void exportStates(LayerState &layer, int32_t slot, LayerImage &image);
   void importStates(LayerState &layer, int32_t slot, const PlacedLayer &placed);
 
   // handover/Dense.cpp
-  struct InitialState;
   void checkDenseStates(const LayerState &layer, const DenseStates &states);
   /// By the layer's init kernel, where it has one that is precise enough for
   /// this eps.
   void launchInit(const LayerState &layer, const ss_init_options &options,
                   std::vector<InitialState> &all);
-  void factorizeAll(const LayerState &layer, double eps,
-                    std::vector<InitialState> &all);
   void adopt(LayerState &layer, const InitialState &initial);
 
   // Decode.cpp

@@ -136,29 +136,36 @@ int32_t compactionStreams(int32_t given) {
 }
 
 void resolveForCuda(ss_engine_options &options) {
-  if (options.dense_fallback == 1)
+  const bool fixedRows = options.row_capacity != 0;
+  if (options.dense_fallback == kDeviceDecides)
+    options.dense_fallback = !fixedRows;
+  if (options.dense_fallback == 1 && fixedRows)
+    fail(SS_INVALID_ARGUMENT, "options.dense_fallback is 1, expected 0 or -1: "
+         "with options.row_capacity every state keeps the rows it has");
+  if (fixedRows &&
+      (options.state_bytes_limit != 0 || options.exhaustion != 0))
+    fail(SS_INVALID_ARGUMENT, "options.state_bytes_limit or exhaustion is not "
+         "0, expected 0: with options.row_capacity everything is allocated "
+         "with the engine");
+  if (options.consolidation == SS_CONSOLIDATION_INLINE)
     fail(SS_INVALID_ARGUMENT,
-         "options.dense_fallback is 1, expected 0 or -1: states do not go "
-         "dense on the CUDA device");
-  if (options.consolidate_every > 0)
-    fail(SS_INVALID_ARGUMENT, "options.consolidate_every is ",
-         options.consolidate_every,
-         ", expected 0 or -1: frozen parts are not consolidated on the CUDA "
-         "device");
-  if (options.consolidation > SS_CONSOLIDATION_OFF)
-    fail(SS_INVALID_ARGUMENT, "options.consolidation is ",
-         options.consolidation,
-         ", expected SS_CONSOLIDATION_OFF (0) or -1: frozen parts are not "
-         "consolidated on the CUDA device");
-  if (options.max_batch != 0 || options.reserved_slots != 0 ||
-      options.state_bytes_limit != 0 || options.exhaustion != 0)
+         "options.consolidation is SS_CONSOLIDATION_INLINE (1), expected "
+         "another mode: on the CUDA device no decode call waits for the host; "
+         "SS_CONSOLIDATION_DETERMINISTIC with consolidation_lag 0 gives the "
+         "same results");
+  if (options.max_batch != 0 || options.reserved_slots != 0)
     fail(SS_INVALID_ARGUMENT,
-         "options.max_batch, reserved_slots, state_bytes_limit or exhaustion "
-         "is not 0, expected 0: the CUDA device takes int32 slots, negative "
-         "padding and f32, and allocates everything with the engine");
-  options.dense_fallback = 0;
-  options.consolidate_every = 0;
-  options.consolidation = SS_CONSOLIDATION_OFF;
+         "options.max_batch or reserved_slots is not 0, expected 0: the CUDA "
+         "device takes int32 slots, negative padding and f32");
+  // Whoever asks for the one gets the other.
+  if (options.consolidation == kDeviceDecides)
+    options.consolidation = options.consolidate_every > 0
+                                ? SS_CONSOLIDATION_ASYNCHRONOUS
+                                : SS_CONSOLIDATION_OFF;
+  if (options.consolidation == SS_CONSOLIDATION_OFF)
+    options.consolidate_every = 0;
+  else if (options.consolidate_every == kDeviceDecides)
+    options.consolidate_every = kConsolidateEvery;
   options.compaction_streams = compactionStreams(options.compaction_streams);
 }
 
@@ -193,12 +200,6 @@ std::unique_ptr<StateEngine> createEngine(std::shared_ptr<const Package> package
                                               cuda::Driver::get());
   package->requireCpuCode();
   return std::make_unique<Engine>(std::move(package), options);
-}
-
-void StateEngine::layerStatistics(int32_t, ss_layer_statistics &) const {
-  fail(SS_NOT_SUPPORTED, "statistics of one layer are not supported on the "
-                         "CUDA device: use ss_state_ranks and "
-                         "ss_engine_statistics");
 }
 
 void describeLayer(const LayerManifest &layer, ss_layer_info &info) {

@@ -43,6 +43,8 @@ public:
   virtual void decodeLayer(int32_t layer, const ss_decode_args &args) = 0;
   virtual void endStep(std::span<const int32_t> slots, Stream stream) = 0;
   virtual void synchronize(Stream stream) = 0;
+  /// Looks after the memory between two steps; waits for nothing.
+  virtual void tend(Stream) {}
 
   // Inspection. Results are host memory.
   virtual int32_t layerCount() const = 0;
@@ -52,33 +54,37 @@ public:
   virtual void status(int32_t layer, int32_t slot, int32_t *status) const = 0;
   virtual void statistics(ss_statistics &out) const = 0;
   /// Fills `out`, apart from struct_size.
-  virtual void layerStatistics(int32_t layer, ss_layer_statistics &out) const;
+  virtual void layerStatistics(int32_t layer,
+                               ss_layer_statistics &out) const = 0;
 
-  // Hand-over (handover/). A device that lacks one of them inherits it from
-  // here: it fails with SS_NOT_SUPPORTED.
+  // Hand-over (handover/).
   virtual void decodeTokens(int32_t layer, const ss_decode_args &args,
-                            const ss_token_args &tokens);
+                            const ss_token_args &tokens) = 0;
   /// `slots` and `tokens` are host memory; all or none.
   virtual void rollback(std::span<const int32_t> slots,
-                        std::span<const int32_t> tokens, Stream stream);
-  virtual int32_t rollbackRoom(int32_t slot) const;
-  virtual int64_t position(int32_t slot) const;
+                        std::span<const int32_t> tokens, Stream stream) = 0;
+  virtual int32_t rollbackRoom(int32_t slot) const = 0;
+  virtual int64_t position(int32_t slot) const = 0;
   /// Everything of a slot; without `contents` the float arrays stay empty.
-  virtual SlotImage exportSlot(int32_t slot, bool contents);
+  virtual SlotImage exportSlot(int32_t slot, bool contents, Stream stream) = 0;
   /// Adds heads to a slot that is fresh or holds other heads of the same
   /// position and pairs. Everything fits: see handover/Restore.h.
   virtual void importSlot(int32_t slot, int64_t position,
-                          std::span<const PlacedLayer> layers, Stream stream);
-  virtual void setPosition(int32_t slot, int64_t position, Stream stream);
+                          std::span<const PlacedLayer> layers,
+                          Stream stream) = 0;
+  /// Makes slot `to` equal to slot `from`, another one; on an error it is fresh.
+  virtual void fork(int32_t from, int32_t to, Stream stream) = 0;
+  virtual void setPosition(int32_t slot, int64_t position, Stream stream) = 0;
+  /// `out` and `dense` are memory of the device.
   virtual void densifyTo(int32_t layer, const DenseStates &states, void *out,
-                         Stream stream);
+                         Stream stream) = 0;
   virtual void initialise(int32_t layer, const DenseStates &states,
                           const void *dense, const ss_init_options &options,
-                          Stream stream);
+                          Stream stream) = 0;
   /// What an engine can take of a layer's states.
-  virtual const Manifest &manifestOf() const;
-  virtual bool holdsDense(int32_t layer) const;
-  virtual int32_t mostComponents(int32_t layer) const;
+  virtual const Manifest &manifestOf() const = 0;
+  virtual bool holdsDense(int32_t layer) const = 0;
+  virtual int32_t mostComponents(int32_t layer) const = 0;
 
   // Memory of the device for callers that have no other way to it.
   virtual void *allocateMemory(size_t bytes) = 0;

@@ -1,38 +1,18 @@
 //===- Dense.cpp - Dense states into and out of the CPU engine ------------===//
 
 #include "capi/Failure.h"
-#include "state/DeferredState.h"
-#include "consolidation/ExactSvd.h"
 #include "engine/Engine.h"
 #include "engine/Sinks.h"
-
-#include "sinkstate/routines.h"
+#include "state/DeferredState.h"
 
 #include <algorithm>
 #include <limits>
 
 namespace sinkstate::runtime {
 
-using consolidation::SvdResult;
-using consolidation::SvdStatus;
-
-/// A state on its way in.
-struct Engine::InitialState {
-  int32_t state;
-  std::vector<float> columns; ///< H, dk columns of dv
-  std::vector<float> rows, weights;
-  SvdResult factors;
-  bool found = false; ///< `factors` is what the state becomes
-  std::vector<float> sinkKey; ///< c; empty: no sink
-};
-
 namespace {
 /// States that are decomposed together: bounds the memory on the way.
 constexpr size_t kStatesAtOnce = 256;
-/// What an init kernel finds at most (passes/ss-to-ssk/InitLowering.cpp). It
-/// works in float32, whose rounding is far below this eps.
-constexpr int64_t kMostOfKernel = 48;
-constexpr float kLeastEpsOfKernel = 0x1p-13f;
 
 /// Columns of H to [dv, dk].
 std::vector<float> transposed(const std::vector<float> &columns,
@@ -58,14 +38,7 @@ void Engine::checkDenseStates(const LayerState &layer,
 
 void Engine::setPosition(int32_t slot, int64_t position, Stream) {
   checkBetweenSteps(slot);
-  for (const LayerState &layer : layers)
-    if (!layer.manifest().denseForm && position < layer.count[slot])
-      fail(SS_INVALID_ARGUMENT, "position ", position, " of slot ", slot,
-           ", expected at least ", layer.count[slot],
-           ", the pairs in the buffer of layer '", layer.manifest().name, "'");
-  if (position < 0)
-    fail(SS_INVALID_ARGUMENT, "position ", position, " of slot ", slot,
-         ", expected 0 or more");
+  checkPosition(package->manifest(), slot, position, countersOf(slot));
   slots[size_t(slot)].position = position;
   for (LayerState &layer : layers)
     layer.decodedTokens[size_t(slot)] = position;
@@ -90,20 +63,21 @@ void Engine::densifyTo(int32_t index, const DenseStates &states, void *out,
 void Engine::launchInit(const LayerState &layer, const ss_init_options &options,
                         std::vector<InitialState> &all) {
   const LayerManifest &manifest = layer.manifest();
-  if (manifest.init == kNoKernel || options.eps < kLeastEpsOfKernel)
+  if (!hasInitKernel(manifest, options.eps))
     return;
+  const int64_t most = mostInitialRows(manifest);
   const int64_t width = layer.layout().rowFloats;
   const int64_t floats = layer.layout().denseFloats;
   const size_t n = all.size();
   // Tables of their own: states are numbered by their place in this call.
-  std::vector<float> matrices, rows(n * size_t(kMostOfKernel * width)),
-      weights(n * size_t(kMostOfKernel));
+  std::vector<float> matrices, rows(n * size_t(most * width)),
+      weights(n * size_t(most));
   std::vector<int64_t> rowBase, matrixBase;
   std::vector<int32_t> rank(n), status(n), work;
   for (size_t i = 0; i < n; ++i) {
     matrices.insert(matrices.end(), all[i].columns.begin(),
                     all[i].columns.end());
-    rowBase.push_back(int64_t(i) * kMostOfKernel);
+    rowBase.push_back(int64_t(i) * most);
     matrixBase.push_back(int64_t(i) * floats);
     work.push_back(int32_t(i));
   }
@@ -118,22 +92,15 @@ void Engine::launchInit(const LayerState &layer, const ss_init_options &options,
   values.setPointer(Argument::Matrices, matrices.data());
   values.setPointer(Argument::MatrixBase, matrixBase.data());
   values.setF32(Argument::PolicyValue, options.eps);
-  values.setI32(Argument::MaxRank, int32_t(kMostOfKernel));
+  values.setI32(Argument::MaxRank, int32_t(most));
   values.setI64(Argument::Seed, int64_t(options.seed));
   device.launch({*package, manifest.init, values, workCount});
   device.wait();
-  const bool largeIsDense = layer.layout().denseFallback &&
-                            layer.layout().breakEvenRank <= kMostOfKernel;
   for (size_t i = 0; i < n; ++i) {
     InitialState &initial = all[i];
-    // More than the kernel finds is dense, or left to the exact SVD.
-    initial.found = (rank[i] >= 0 || largeIsDense) &&
-                    !(status[i] & SS_STATUS_NOT_CONVERGED);
-    initial.factors.status = status[i] & SS_STATUS_NOT_FINITE
-                                 ? SvdStatus::notFinite
-                                 : SvdStatus::ok;
-    initial.factors.rank =
-        rank[i] < 0 ? int32_t(layer.layout().breakEvenRank) : rank[i];
+    readInitKernel(manifest, layer.layout(), rank[i], status[i], initial);
+    if (mayBeDense(layer.layout(), initial))
+      checkRange(layer.layout(), initial);
     if (rank[i] < 0)
       continue;
     const auto row = rows.begin() + rowBase[i] * width;
@@ -141,34 +108,6 @@ void Engine::launchInit(const LayerState &layer, const ss_init_options &options,
     const auto weight = weights.begin() + rowBase[i];
     initial.weights.assign(weight, weight + rank[i]);
   }
-}
-
-/// By exact SVDs, those that have not been found yet.
-void Engine::factorizeAll(const LayerState &layer, double eps,
-                          std::vector<InitialState> &all) {
-  const LayerManifest &manifest = layer.manifest();
-  const int64_t most = std::min(manifest.dv, manifest.dk);
-  consolidation::Truncation truncation;
-  truncation.eps = eps;
-  bool outOfMemory = false;
-#pragma omp parallel for num_threads(device.threads()) schedule(dynamic, 1)
-  for (size_t i = 0; i < all.size(); ++i) {
-    try {
-      InitialState &initial = all[i];
-      if (initial.found)
-        continue;
-      initial.rows.resize(size_t(most * layer.layout().rowFloats));
-      initial.weights.resize(size_t(most));
-      initial.factors = consolidation::factorize(
-          initial.columns.data(), manifest.dk, manifest.dv, truncation,
-          initial.rows.data(), initial.weights.data());
-    } catch (const std::bad_alloc &) {
-#pragma omp atomic write
-      outOfMemory = true;
-    }
-  }
-  if (outOfMemory)
-    throw std::bad_alloc();
 }
 
 /// The mean value of a state's head.
@@ -184,32 +123,22 @@ void Engine::adopt(LayerState &layer, const InitialState &initial) {
   const LayerLayout &layout = layer.layout();
   const LayerManifest &manifest = layer.manifest();
   const int32_t state = initial.state;
-  const SvdStatus found = initial.factors.status;
-  int32_t rank = found == SvdStatus::notFinite ? 1 : initial.factors.rank;
-  int32_t status = found == SvdStatus::notFinite ? SS_STATUS_NOT_FINITE : 0;
-  const bool goesDense =
-      layout.denseFallback && found != SvdStatus::notFinite &&
-      (rank >= layout.breakEvenRank || found == SvdStatus::notConverged);
-  if (found == SvdStatus::notConverged)
-    status |= SS_STATUS_NOT_CONVERGED;
   const int32_t most =
       std::min(layout.maxRank, manifest.rank - manifest.buffer - manifest.draft);
   const int32_t sinkRows = initial.sinkKey.empty() ? 0 : 1;
   // The place of a sink is for nothing else.
-  const int32_t content = most - manifest.sinkForm;
-  if (!goesDense && rank > content) {
-    rank = content;
-    status |= layout.fixedRank ? 0 : SS_STATUS_TIGHTENED;
-  }
-  layer.replaceBlock(state, layer.pool().allocate(
-                                goesDense ? layout.denseRows
-                                          : rank + sinkRows + manifest.buffer));
-  layer.rank[state] = goesDense ? -1 : rank + sinkRows;
-  layer.status[state] = status;
+  const InitialForm form =
+      formOf(layout, most - int32_t(manifest.sinkForm), initial);
+  layer.replaceBlock(state,
+                     layer.pool().allocate(
+                         form.dense ? layout.denseRows
+                                    : form.rank + sinkRows + manifest.buffer));
+  layer.rank[state] = form.dense ? -1 : form.rank + sinkRows;
+  layer.status[state] = form.status;
   layer.compactions[size_t(state)] = layer.folds[size_t(state)] = 0;
-  if (goesDense) {
+  if (form.dense) {
     layer.writeRows(state, initial.columns.data(), layout.denseFloats);
-  } else if (found == SvdStatus::notFinite) {
+  } else if (!form.finite) {
     const std::vector<float> ones(size_t((1 + sinkRows) * layout.rowFloats),
                                   1.0f);
     layer.writeRows(state, ones.data(), int64_t(ones.size()));
@@ -222,9 +151,9 @@ void Engine::adopt(LayerState &layer, const InitialState &initial) {
     if (sinkRows > 0)
       *weights = sinkRow(sinkOf(layer, state), initial.sinkKey, rows.data());
     rows.insert(rows.end(), initial.rows.begin(),
-                initial.rows.begin() + rank * layout.rowFloats);
+                initial.rows.begin() + form.rank * layout.rowFloats);
     layer.writeRows(state, rows.data(), int64_t(rows.size()));
-    std::copy_n(initial.weights.begin(), rank, weights + sinkRows);
+    std::copy_n(initial.weights.begin(), form.rank, weights + sinkRows);
   }
 }
 
@@ -237,17 +166,14 @@ void Engine::initialise(int32_t index, const DenseStates &states,
   const ss_dense_layout layout = resolveLayout(manifest, states.layout);
   refuseDeferred(manifest);
   checkDenseStates(layer, states);
-  if (!(options.eps < 1))
-    fail(SS_INVALID_ARGUMENT, "options.eps is ", options.eps,
-         ", expected less than 1 (below 0: the layer's policy)");
-  ss_init_options chosen = options;
-  if (chosen.eps < 0)
-    chosen.eps = layer.layout().dropBelow;
+  const ss_init_options chosen =
+      resolveInitOptions(layer.layout(), options);
   std::vector<InitialState> part;
   auto finishPart = [&] {
     if (!part.empty()) {
       launchInit(layer, chosen, part);
-      factorizeAll(layer, chosen.eps, part);
+      factorizeAll(manifest, layer.layout(), chosen.eps, device.threads(),
+                   part);
     }
     for (const InitialState &initial : part)
       adopt(layer, initial);

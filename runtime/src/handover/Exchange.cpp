@@ -60,7 +60,7 @@ void Engine::exportStates(LayerState &layer, int32_t slot, LayerImage &image) {
         int64_t(slot) * manifest.keyHeads + key);
 }
 
-SlotImage Engine::exportSlot(int32_t slot, bool contents) {
+SlotImage Engine::exportSlot(int32_t slot, bool contents, Stream) {
   checkBetweenSteps(slot);
   device.wait();
   SlotImage image;
@@ -145,6 +145,21 @@ void Engine::importSlot(int32_t slot, int64_t position,
                   image.dense.data(), int64_t(image.dense.size()));
   }
   slots[size_t(slot)].position = position;
+}
+
+void Engine::fork(int32_t from, int32_t to, Stream) {
+  checkBetweenSteps(from);
+  checkBetweenSteps(to);
+  if (from == to)
+    fail(SS_INVALID_ARGUMENT, "slot ", from,
+         " is forked to itself, expected another slot");
+  device.wait();
+  for (LayerState &layer : layers) {
+    layer.fork(from, to);
+    layer.noteLive(to, true);
+    noteAllocation(layer);
+  }
+  slots[size_t(to)].position = slots[size_t(from)].position;
 }
 
 } // namespace sinkstate::runtime

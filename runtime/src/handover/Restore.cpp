@@ -106,7 +106,7 @@ void checkJoins(const SlotImage &there, const SlotImage &image, int32_t slot) {
 
 void restoreSlot(StateEngine &engine, int32_t slot, const SlotImage &image,
                  Stream stream) {
-  (void)engine.exportSlot(slot, false); // the slot is between steps
+  (void)engine.exportSlot(slot, false, stream); // the slot is between steps
   const Manifest &manifest = engine.manifestOf();
   std::vector<HeadRange> ranges;
   for (size_t i = 0; i < image.layers.size(); ++i) {
@@ -142,17 +142,9 @@ void restoreHeads(StateEngine &engine, int32_t slot, const SlotImage &image,
     fail(SS_INVALID_ARGUMENT, ranges.size(), " ranges of heads, expected ",
          engine.manifestOf().layers.size(), ", one per layer");
   const std::vector<PlacedLayer> placed = place(engine, image, ranges);
-  checkJoins(engine.exportSlot(slot, false), image, slot);
+  checkJoins(engine.exportSlot(slot, false, stream), image, slot);
   engine.importSlot(slot, image.position, placed, stream);
   engine.setRoundingKey(slot, image.roundingKey, stream);
-}
-
-void forkSlot(StateEngine &engine, int32_t from, int32_t to, Stream stream) {
-  const SlotImage image = engine.exportSlot(from, true);
-  if (from == to)
-    fail(SS_INVALID_ARGUMENT, "slot ", from,
-         " is forked to itself, expected another slot");
-  restoreSlot(engine, to, image, stream);
 }
 
 } // namespace sinkstate::runtime

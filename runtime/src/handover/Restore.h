@@ -19,9 +19,6 @@ void restoreSlot(StateEngine &engine, int32_t slot, const SlotImage &image,
 void restoreHeads(StateEngine &engine, int32_t slot, const SlotImage &image,
                   std::span<const HeadRange> ranges, Stream stream);
 
-/// Makes slot `to` equal to slot `from`.
-void forkSlot(StateEngine &engine, int32_t from, int32_t to, Stream stream);
-
 } // namespace sinkstate::runtime
 
 #endif

@@ -2,6 +2,9 @@
 
 #include "package/Storage.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace sinkstate::runtime {
 namespace {
 constexpr Storage kStorages[] = {Storage::F32, Storage::F16,
@@ -27,6 +30,19 @@ std::optional<Storage> storageByName(std::string_view name) {
     if (name == storageName(storage))
       return storage;
   return std::nullopt;
+}
+
+bool keepsDigits(Storage storage, float largestMagnitude) {
+  constexpr float kLeast = 0x1p-7f, kBeyond = 0x1p15f;
+  return storage != Storage::F16 ||
+         (largestMagnitude >= kLeast && largestMagnitude < kBeyond);
+}
+
+bool keepsDigits(Storage storage, const float *elements, int64_t count) {
+  float largest = 0;
+  for (int64_t i = 0; i < count; ++i)
+    largest = std::max(largest, std::fabs(elements[i]));
+  return keepsDigits(storage, largest);
 }
 
 } // namespace sinkstate::runtime

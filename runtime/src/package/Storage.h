@@ -43,6 +43,11 @@ constexpr float roundingError(Storage storage) {
   }
   return 0;
 }
+/// Whether a matrix keeps its digits in a storage. f16 has no exponents to
+/// spare: what is near either end of them stays in factors, whose weights are
+/// f32.
+bool keepsDigits(Storage storage, float largestMagnitude);
+bool keepsDigits(Storage storage, const float *elements, int64_t count);
 
 } // namespace sinkstate::runtime
 

@@ -48,6 +48,11 @@ struct LayerLayout {
            (holdsMatrices(storage) ? elementBytes(storage) : 2);
   }
 
+  /// Bytes that the rows, or the matrix (rank -1), of a state fill.
+  int64_t storedBytes(int64_t rank) const {
+    return rank < 0 ? denseStateBytes() : rank * (rowBytes() + 4);
+  }
+
   /// Bytes of one state by the formula of docs/state-math.md section 7.
   int64_t liveBytes(int64_t rank) const;
 

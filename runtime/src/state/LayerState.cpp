@@ -111,11 +111,44 @@ void LayerState::freeParked() noexcept {
   });
 }
 
-void LayerState::prepareWrite(int64_t state) {
-  if (readers[size_t(state)] && !stopReading(state))
-    moveRows(state, capacityOf(state));
+void LayerState::prepareWrite(int64_t state, int64_t rows) {
+  if (owners(state) > 1 || (readers[size_t(state)] && !stopReading(state)))
+    moveRows(state, std::max(rows, capacityOf(state)));
   if (!parked.empty())
     freeParked();
+}
+
+void LayerState::fork(int32_t from, int32_t to) noexcept {
+  const int64_t first = firstState(from), target = firstState(to);
+  decodedTokens[size_t(to)] = decodedTokens[size_t(from)];
+  if (layer->denseForm) {
+    device->copy(denseOf(target), denseOf(first),
+                 size_t(heads() * sizes.denseStateBytes()));
+    if (!layer->deferred)
+      return;
+  }
+  const auto slots = int64_t(decodedTokens.size());
+  auto copySlot = [&](DeviceArray<float> &array, int64_t floats) {
+    const int64_t each = floats / slots;
+    device->copy(array.data() + to * each, array.data() + from * each,
+                 size_t(each) * sizeof(float));
+  };
+  copySlot(bufferK, sizes.bufferKFloats);
+  copySlot(bufferU, sizes.bufferUFloats);
+  copySlot(bufferG, sizes.bufferGFloats);
+  count[to] = count[from];
+  if (layer->denseForm)
+    return;
+  for (int64_t i = 0; i < heads(); ++i) {
+    const RowBlock block = blocks[size_t(first + i)];
+    rowPool->share(block);
+    replaceBlock(target + i, block);
+    rank[target + i] = rank[first + i];
+    status[target + i] = status[first + i];
+    compactions[size_t(target + i)] = compactions[size_t(first + i)];
+    folds[size_t(target + i)] = folds[size_t(first + i)];
+    svdDue[size_t(target + i)] = svdDue[size_t(first + i)];
+  }
 }
 
 void LayerState::replaceBlock(int64_t state, RowBlock block) noexcept {

@@ -49,6 +49,14 @@ public:
   /// rows back.
   void reset(int32_t slot);
 
+  /// Makes slot `to` equal to slot `from`: buffers and tables are copied, rows
+  /// shared until either writes its own.
+  void fork(int32_t from, int32_t to) noexcept;
+  /// States that have the same rows.
+  int32_t owners(int64_t state) const {
+    return rowPool->owners(blocks[size_t(state)]);
+  }
+
   /// Room for `rows` rows in the block of a factored state; what it holds
   /// moves along. Throws SS_OUT_OF_MEMORY with nothing changed.
   void ensureRows(int64_t state, int64_t rows);
@@ -66,9 +74,10 @@ public:
   void beginRead(int64_t state, ReaderStage stage);
   void endRead(int64_t state, const ReaderStage &stage) noexcept;
   /// To be called before rows are changed in place. Takes them from a reader
-  /// that has not begun, and moves them away from one that has. Throws
+  /// that has not begun, and moves them away from one that has, and from other
+  /// states that share them: then to a block with room for `rows`. Throws
   /// SS_OUT_OF_MEMORY with nothing changed.
-  void prepareWrite(int64_t state);
+  void prepareWrite(int64_t state, int64_t rows = 0);
   /// Says that the rows of a slot have changed in place: what was read before
   /// is stale. Whatever gives a state another block says so by itself.
   void noteChange(int32_t slot) { ++epochs[size_t(slot)]; }
@@ -108,8 +117,7 @@ public:
   /// Of those, what tables, buffers and the rows of these states take up.
   int64_t tableBytes() const { return fixedBytes; }
   int64_t rowBytes(int64_t state) const {
-    return isDense(state) ? sizes.denseStateBytes()
-                          : rank[state] * (sizes.rowBytes() + 4);
+    return sizes.storedBytes(rank[state]);
   }
 
   // Kernel arguments. Null in layers of dense form.

@@ -58,7 +58,7 @@ RowPool::RowPool(Device &device, int64_t maxStates,
                            weightRange.begin() + size_t(first) * sizeof(float),
                            size_t(rowCount) * sizeof(float), budget);
     classes.push_back({capacity, first, std::move(rowPages),
-                       std::move(weightPages), 0, 0, {}, {}});
+                       std::move(weightPages), 0, 0, {}, {}, {}});
     first += rowCount;
   }
 }
@@ -115,15 +115,18 @@ RowBlock RowPool::allocate(int64_t rows) {
       sizeClass.released.reserve(2 * blocks);
     }
     block.index = int32_t(sizeClass.carved);
+    sizeClass.owners.reserve(blocks);
     retain(sizeClass, block.index);
+    sizeClass.owners.push_back(0);
     ++sizeClass.carved;
   }
   ++sizeClass.inUse;
+  ownersOf(block) = 1;
   return block;
 }
 
 void RowPool::free(RowBlock block) noexcept {
-  if (!block.valid())
+  if (!block.valid() || --ownersOf(block) > 0)
     return;
   SizeClass &sizeClass = classes[size_t(block.sizeClass)];
   sizeClass.kept.push_back(block.index);

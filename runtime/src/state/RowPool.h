@@ -44,7 +44,18 @@ public:
   /// A block of the smallest class with at least `rows` rows; its contents are
   /// undefined. Throws SS_OUT_OF_MEMORY with nothing changed.
   RowBlock allocate(int64_t rows);
+  /// Takes back what one owner had: the last one frees the block.
   void free(RowBlock block) noexcept;
+  /// One more owner of the block. Whoever writes into a block has to be its
+  /// only one.
+  void share(RowBlock block) noexcept {
+    if (block.valid())
+      ++ownersOf(block);
+  }
+  /// States that have this block; 0: no rows.
+  int32_t owners(RowBlock block) const {
+    return block.valid() ? at(block).owners[size_t(block.index)] : 0;
+  }
   /// Gives the memory of all free blocks back.
   void releaseKept() noexcept;
 
@@ -77,11 +88,15 @@ private:
     PagedRange rows, weights;
     int64_t carved = 0;            ///< blocks ever handed out
     int64_t inUse = 0;
+    std::vector<int32_t> owners;   ///< of every block ever handed out
     std::vector<int32_t> kept;     ///< free, memory held: last in, first out
     std::vector<int32_t> released; ///< free, memory given back: a min-heap
   };
   const SizeClass &at(RowBlock block) const {
     return classes[size_t(block.sizeClass)];
+  }
+  int32_t &ownersOf(RowBlock block) {
+    return classes[size_t(block.sizeClass)].owners[size_t(block.index)];
   }
   void retain(SizeClass &sizeClass, int32_t index);
   void release(SizeClass &sizeClass, int32_t index) noexcept;

@@ -67,6 +67,15 @@ inline std::vector<NamedArgument> densifyArguments() {
   return list;
 }
 
+inline std::vector<NamedArgument> initArguments() {
+  return {{"factors", "f32*"},     {"weights", "f32*"},
+          {"row_base", "i64*"},    {"rank", "i32*"},
+          {"status", "i32*"},      {"work", "i32*"},
+          {"work_count", "i32*"},  {"matrices", "f32*"},
+          {"matrix_base", "i64*"}, {"policy_value", "f32"},
+          {"max_rank", "i32"},     {"seed", "i64"}};
+}
+
 } // namespace sinkstate::reference
 
 #endif

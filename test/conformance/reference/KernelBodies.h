@@ -38,6 +38,21 @@ void compactProgram(const LayerSpec &layer, const StateTables &tables,
 void densifyProgram(const LayerSpec &layer, const StateTables &tables,
                     int32_t state, int32_t countAhead, float *out);
 
+/// The arguments of an init kernel.
+struct InitArguments {
+  float *factors, *weights;
+  const int64_t *rowBase;
+  int32_t *rank, *status;
+  const float *matrices;
+  const int64_t *matrixBase;
+  double eps;
+  int32_t maxRank;
+};
+
+/// An exact SVD, which needs no seed. `place`: of the matrix in matrixBase.
+void initProgram(const LayerSpec &layer, const InitArguments &in,
+                 int32_t state, int64_t place);
+
 } // namespace sinkstate::reference
 
 #endif

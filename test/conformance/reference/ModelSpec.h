@@ -31,6 +31,7 @@ struct LayerSpec {
   std::string storage = "f32"; ///< "f16", "bf16", "fp8"; reference kernels: f32
   std::string rounding = "nearest"; ///< or "stochastic", of a narrower storage
   int32_t phase = 0;
+  bool initKernel = false; ///< the package has one; reference kernels: an exact SVD
   GateKind gate = GateKind::Softplus;
   double gateBound = -5;
   NormKind norm = NormKind::Max;

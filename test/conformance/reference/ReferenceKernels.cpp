@@ -116,15 +116,35 @@ void densifyEntry(const void *const *args, const ss_routine_table *,
                    out + outBase[program]);
 }
 
+template <size_t Place>
+void initEntry(const void *const *args, const ss_routine_table *,
+               int64_t begin, int64_t end) {
+  ArgumentReader reader(args);
+  InitArguments in{};
+  in.factors = reader.take<float *>();
+  in.weights = reader.take<float *>();
+  in.rowBase = reader.take<const int64_t *>();
+  in.rank = reader.take<int32_t *>();
+  in.status = reader.take<int32_t *>();
+  auto *work = reader.take<const int32_t *>();
+  const int64_t workCount = *reader.take<const int32_t *>();
+  in.matrices = reader.take<const float *>();
+  in.matrixBase = reader.take<const int64_t *>();
+  in.eps = reader.take<float>();
+  in.maxRank = reader.take<int32_t>();
+  for (int64_t program = begin; program < std::min(end, workCount); ++program)
+    initProgram(*layerAt[Place], in, work[program], program);
+}
+
 struct Entries {
-  ss_cpu_kernel decode, compact, densify;
+  ss_cpu_kernel decode, compact, densify, init;
 };
 
 template <size_t... Places>
 constexpr std::array<Entries, sizeof...(Places)>
 makeEntries(std::index_sequence<Places...>) {
   return {{{decodeEntry<Places>, compactEntry<Places>,
-            densifyEntry<Places>}...}};
+            densifyEntry<Places>, initEntry<Places>}...}};
 }
 constexpr auto kEntries = makeEntries(std::make_index_sequence<kPlaces>());
 
@@ -154,6 +174,8 @@ nlohmann::json layerJson(const LayerSpec &layer) {
   if (!layer.denseForm) {
     kernels["compact"] = layer.name + "_compact";
     kernels["densify"] = layer.name + "_densify";
+    if (layer.initKernel)
+      kernels["init"] = layer.name + "_init";
   }
   return {{"name", layer.name},
           {"index", layer.index},
@@ -202,6 +224,9 @@ std::string referenceManifest(const std::vector<LayerSpec> &layers) {
         kernelJson(layer.name + "_compact", "compact", compactArguments()));
     kernels.push_back(
         kernelJson(layer.name + "_densify", "densify", densifyArguments()));
+    if (layer.initKernel)
+      kernels.push_back(
+          kernelJson(layer.name + "_init", "init", initArguments()));
   }
   manifest["schedule"] = {{"period", period}};
   return manifest.dump(2);
@@ -228,6 +253,8 @@ ss_cpu_kernel KernelSet::find(const std::string &name) const {
       return entries.compact;
     if (name == specs[i].name + "_densify")
       return entries.densify;
+    if (name == specs[i].name + "_init")
+      return entries.init;
   }
   return nullptr;
 }

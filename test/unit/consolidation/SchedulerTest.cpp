@@ -67,6 +67,20 @@ TEST(Scheduler, TheLayerWhoseTurnIsLongestAgoComesFirst) {
   EXPECT_EQ(order, (std::vector<int32_t>{0, 1, 2, 0, 1, 2}));
 }
 
+TEST(Scheduler, JobsStayWithinTheBoundOfTheirLayer) {
+  SchedulerOptions options{2, 8, 1, 8, {3, 100}};
+  Owner owner(options);
+  for (int round = 0; round < 20; ++round) {
+    for (int32_t layer = 0; layer < 2; ++layer)
+      for (int32_t slot = 0; slot < 8; ++slot)
+        owner.compact(layer, slot, round);
+    std::optional<Job> job = owner.next(round);
+    ASSERT_TRUE(job);
+    EXPECT_EQ(job->targets.size(), job->layer == 0 ? 3u : 8u);
+    owner.finish(*job, round); // in time, after which slices grow
+  }
+}
+
 TEST(Scheduler, ADroppedLayerIsRetriedFirstAndItsJobsGetSmaller) {
   Owner owner({2, 8, 1, 8});
   auto compactAll = [&](double now) {

@@ -4,7 +4,6 @@
 
 #include "HostSchedule.h"
 
-#include "cuda/device/schedule.cuh"
 #include "hash/Sha256.h"
 
 #include <nlohmann/json.hpp>
@@ -101,11 +100,7 @@ void FakePackage::registerKernels() {
 OnFakeGpu::OnFakeGpu() {
   (void)environmentIsSet;
   fake_reset();
-  const size_t batch[] = {sizeof(ss::Schedule), 8, 4};
-  const size_t one[] = {sizeof(ss::Schedule), 4};
-  fake_add_kernel("ss_schedule", batch, 3, hostSchedule, nullptr);
-  fake_add_kernel("ss_advance", batch, 3, hostAdvance, nullptr);
-  fake_add_kernel("ss_reset_slot", one, 2, hostReset, nullptr);
+  addHostKernels();
 }
 
 ss_engine_options OnFakeGpu::cudaOptions(int32_t slots) {

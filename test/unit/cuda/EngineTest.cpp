@@ -30,7 +30,8 @@ protected:
 };
 
 TEST_F(CudaEngines, TakeWhatWasPlannedAndGiveItBack) {
-  const ss_engine_options options = cudaOptions(3);
+  ss_engine_options options = cudaOptions(3);
+  options.row_capacity = 24; // no pools: everything is there from the beginning
   Package package = Package::open(source.folder());
   const ss_memory_plan plan = package.plan(options);
   EXPECT_EQ(fake_calls("cuInit"), 0);
@@ -40,21 +41,72 @@ TEST_F(CudaEngines, TakeWhatWasPlannedAndGiveItBack) {
     EXPECT_EQ(plan.expected, plan.worst_case);
     EXPECT_EQ(engine.statistics().allocated_bytes, plan.worst_case);
     EXPECT_EQ(plan.dense, 3 * 2 * 8 * 8 * 4);
-    // A module per kernel, and one of the library's own.
-    EXPECT_EQ(fake_calls("cuModuleLoadDataEx"), 4);
+    // A module per kernel, and two of the library's own.
+    EXPECT_EQ(fake_calls("cuModuleLoadDataEx"), 5);
   }
   EXPECT_EQ(fake_live_objects(), 0);
+}
+
+TEST_F(CudaEngines, TakeTablesAtFirstAndRowsAsSlotsCome) {
+  const ss_engine_options options = cudaOptions(3);
+  Package package = Package::open(source.folder());
+  const ss_memory_plan plan = package.plan(options);
+  {
+    Engine engine(package, options);
+    const int64_t tables = engine.statistics().allocated_bytes;
+    EXPECT_EQ(fake_live_bytes(), size_t(tables));
+    EXPECT_LT(tables, plan.expected);
+    EXPECT_LE(plan.expected, plan.worst_case);
+    engine.allocateSlot();
+    EXPECT_GT(engine.statistics().allocated_bytes, tables);
+    EXPECT_EQ(fake_live_bytes(),
+              size_t(engine.statistics().allocated_bytes));
+    // And one of the row pools.
+    EXPECT_EQ(fake_calls("cuModuleLoadDataEx"), 5);
+  }
+  EXPECT_EQ(fake_live_objects(), 0);
+}
+
+TEST_F(CudaEngines, AllocateEverythingWhereMemoryCannotBeMapped) {
+  fake_set_granularity(0);
+  const ss_engine_options options = cudaOptions(3);
+  Package package = Package::open(source.folder());
+  const ss_memory_plan plan = package.plan(options);
+  {
+    Engine engine(package, options);
+    const int64_t allocated = engine.statistics().allocated_bytes;
+    EXPECT_EQ(fake_live_bytes(), size_t(allocated));
+    EXPECT_LE(allocated, plan.worst_case);
+    engine.allocateSlot();
+    EXPECT_EQ(engine.statistics().allocated_bytes, allocated);
+    EXPECT_EQ(fake_calls("cuMemCreate"), 0);
+  }
+  ss_engine_options limited = options;
+  limited.state_bytes_limit = Engine(package, options).statistics().allocated_bytes * 3 / 4;
+  Engine engine(package, limited);
+  EXPECT_LE(engine.statistics().allocated_bytes, limited.state_bytes_limit);
+}
+
+TEST_F(CudaEngines, NeedRoomForTheirTables) {
+  ss_engine_options options = cudaOptions(3);
+  options.state_bytes_limit = 1000;
+  expectNoEngine(options, SS_OUT_OF_MEMORY,
+                 "options.state_bytes_limit is 1000, expected at least the ");
 }
 
 TEST_F(CudaEngines, SayWhatTheDeviceDoesNotDo) {
   ss_engine_options options = cudaOptions(1);
   options.dense_fallback = 1;
+  options.row_capacity = 24;
   expectNoEngine(options, SS_INVALID_ARGUMENT,
-                 "options.dense_fallback is 1, expected 0 or -1");
+                 "options.dense_fallback is 1, expected 0 or -1: with "
+                 "options.row_capacity every state keeps the rows it has");
   options = cudaOptions(1);
-  options.consolidate_every = 4;
+  options.row_capacity = 24;
+  options.exhaustion = SS_EXHAUSTION_TIGHTEN;
   expectNoEngine(options, SS_INVALID_ARGUMENT,
-                 "options.consolidate_every is 4, expected 0 or -1");
+                 "options.state_bytes_limit or exhaustion is not 0, expected 0: "
+                 "with options.row_capacity everything is allocated");
   options = cudaOptions(1);
   options.row_capacity = 15;
   expectNoEngine(options, SS_INVALID_ARGUMENT,
@@ -123,9 +175,9 @@ TEST_F(CudaEngines, CompileNothingASecondTime) {
   Package package = Package::open(source.folder());
   const int before = fake_nvrtc_compilations();
   { Engine engine(package, cudaOptions(1)); }
-  EXPECT_EQ(fake_nvrtc_compilations() - before, 4);
+  EXPECT_EQ(fake_nvrtc_compilations() - before, 5);
   { Engine engine(package, cudaOptions(1)); }
-  EXPECT_EQ(fake_nvrtc_compilations() - before, 4);
+  EXPECT_EQ(fake_nvrtc_compilations() - before, 5);
   setenv("SS_CACHE", "off", 1);
 }
 

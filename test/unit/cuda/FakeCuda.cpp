@@ -4,14 +4,20 @@
 
 #include "cuda/DriverTypes.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <iterator>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace sinkstate::runtime::cuda;
@@ -19,6 +25,7 @@ using namespace sinkstate::runtime::cuda;
 namespace {
 
 struct Kernel {
+  std::string name;
   std::vector<size_t> sizes;
   fake_kernel run;
   void *context;
@@ -67,7 +74,14 @@ struct Machine {
   CUresult lost = kSuccess;
   std::map<std::string, int> calls;
   std::map<std::string, Kernel> kernels;
+  std::deque<Kernel> loaded; // what modules have; a later kernel of the same
+                             // name is another module's
   std::map<CUdeviceptr, size_t> memory;
+  size_t granularity = 4096; // of mapped memory; 0: it cannot be mapped
+  std::map<CUmemGenericAllocationHandle, size_t> handles;
+  CUmemGenericAllocationHandle lastHandle = 0;
+  std::map<CUdeviceptr, size_t> mappings;
+  std::set<void *> hostMemory;
   std::map<std::string, int> live; // other objects by kind
   CUstream capturing = nullptr;
   std::map<CUstream, Captured> captured; // `capturing` among them
@@ -76,10 +90,38 @@ struct Machine {
   int forbidden = 0;
   bool uncontrolled = false;
   unsigned blocks = 0, threads = 0, shared = 0;
-  const Kernel *watched = nullptr;
+  std::string watched;
   unsigned watchedBlocks = 0;
 } machine;
 
+/// Calls of any thread come one after another, kernels included; a kernel may
+/// call the driver, through what the test does in it.
+std::recursive_mutex machineMutex;
+
+/// Calls that other threads than the one that holds them wait in.
+struct Held {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::map<std::string, std::thread::id> by;
+  std::map<std::string, int> waiting;
+} held;
+
+void waitWhileHeld(const std::string &name) {
+  std::unique_lock<std::mutex> lock(held.mutex);
+  auto isHeld = [&] {
+    const auto found = held.by.find(name);
+    return found != held.by.end() && found->second != std::this_thread::get_id();
+  };
+  if (!isHeld())
+    return;
+  ++held.waiting[name];
+  held.changed.notify_all();
+  held.changed.wait(lock, [&] { return !isHeld(); });
+  --held.waiting[name];
+}
+
+/// Of this thread: calls that a capture forbids are the capturing thread's.
+thread_local int captureMode = 0;
 thread_local std::vector<CUcontext> contexts;
 const CUcontext kPrimary = reinterpret_cast<CUcontext>(0x1000);
 
@@ -96,15 +138,22 @@ CUresult enter(const char *symbol, bool allowedInCapture = true) {
       machine.lost = failure.error;
     return failure.error;
   }
-  if (machine.recording && !allowedInCapture) {
+  if (machine.recording && !allowedInCapture &&
+      captureMode != kCaptureModeRelaxed) {
     ++machine.forbidden;
     return kErrorCaptureUnsupported;
   }
   return kSuccess;
 }
 
+const std::string &nameOf(CUfunction function) {
+  return reinterpret_cast<const Kernel *>(function)->name;
+}
+
 #define ENTER(...)                                                             \
-  if (CUresult failed = enter(__func__ + 4, ##__VA_ARGS__))                    \
+  waitWhileHeld(__func__ + 4);                                                 \
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);             \
+  if (CUresult failed = enter(__func__ + 4 __VA_OPT__(, ) __VA_ARGS__))                  \
   return failed
 constexpr bool kNotInCapture = false;
 
@@ -146,7 +195,9 @@ CUresult fakecuDeviceGetAttribute(int *value, CUdevice_attribute attribute,
   const std::map<int, int> values = {{kMultiprocessorCount, 4},
                                      {kComputeCapabilityMajor, 9},
                                      {kComputeCapabilityMinor, 0},
-                                     {kMaxSharedMemoryPerBlockOptin, 232448}};
+                                     {kMaxSharedMemoryPerBlockOptin, 232448},
+                                     {kVirtualMemoryManagement,
+                                      machine.granularity > 0}};
   *value = values.at(attribute);
   return kSuccess;
 }
@@ -162,6 +213,7 @@ CUresult fakecuDevicePrimaryCtxRetain(CUcontext *context, CUdevice) {
   return kSuccess;
 }
 CUresult fakecuDevicePrimaryCtxRelease(CUdevice) {
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
   --machine.live["context"];
   return kSuccess;
 }
@@ -193,6 +245,7 @@ CUresult fakecuCtxSynchronize() {
 CUresult fakecuModuleLoadDataEx(CUmodule *module, const void *image,
                                 unsigned count, CUjit_option *options,
                                 void **values) {
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
   if (CUresult failed = enter("cuModuleLoadDataEx", kNotInCapture)) {
     for (unsigned i = 0; i < count; ++i)
       if (options[i] == kJitErrorLogBuffer)
@@ -206,6 +259,7 @@ CUresult fakecuModuleLoadDataEx(CUmodule *module, const void *image,
   return kSuccess;
 }
 CUresult fakecuModuleUnload(CUmodule) {
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
   --machine.live["module"];
   return kSuccess;
 }
@@ -215,12 +269,14 @@ CUresult fakecuModuleGetFunction(CUfunction *function, CUmodule,
   // Nobody controls the machine: every kernel is there and does nothing.
   if (machine.kernels.empty() || machine.uncontrolled) {
     machine.uncontrolled = true;
-    machine.kernels[name] = {{}, [](void *, void *const *, unsigned) {}, nullptr};
+    machine.kernels[name] = {
+        name, {}, [](void *, void *const *, unsigned) {}, nullptr};
   }
   auto kernel = machine.kernels.find(name);
   if (kernel == machine.kernels.end())
     return 500;
-  *function = reinterpret_cast<CUfunction>(&kernel->second);
+  machine.loaded.push_back(kernel->second);
+  *function = reinterpret_cast<CUfunction>(&machine.loaded.back());
   return kSuccess;
 }
 CUresult fakecuFuncGetAttribute(int *value, CUfunction_attribute, CUfunction) {
@@ -248,6 +304,7 @@ CUresult fakecuLaunchKernel(CUfunction function, unsigned gridX, unsigned,
                             unsigned, unsigned blockX, unsigned, unsigned,
                             unsigned shared, CUstream stream,
                             void **parameters, void **) {
+  waitWhileHeld(nameOf(function));
   ENTER();
   if (contexts.empty())
     return 201;
@@ -260,7 +317,7 @@ CUresult fakecuLaunchKernel(CUfunction function, unsigned gridX, unsigned,
     launch.values.emplace_back(bytes, bytes + kernel->sizes[i]);
   }
   machine.blocks = gridX;
-  if (kernel == machine.watched)
+  if (kernel->name == machine.watched)
     machine.watchedBlocks = gridX;
   machine.threads = blockX;
   machine.shared = shared;
@@ -286,6 +343,7 @@ CUresult fakecuMemAlloc(CUdeviceptr *pointer, size_t bytes) {
   return kSuccess;
 }
 CUresult fakecuMemFree(CUdeviceptr pointer) {
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
   auto found = machine.memory.find(pointer);
   if (found == machine.memory.end())
     return 1;
@@ -294,11 +352,110 @@ CUresult fakecuMemFree(CUdeviceptr pointer) {
   std::free(reinterpret_cast<void *>(pointer));
   return enter("cuMemFree", kNotInCapture);
 }
+// Reserved addresses are pages that cannot be touched until they are mapped.
+CUresult fakecuMemGetAllocationGranularity(size_t *bytes,
+                                           const CUmemAllocationProp *, int) {
+  ENTER();
+  *bytes = machine.granularity;
+  return kSuccess;
+}
+CUresult fakecuMemAddressReserve(CUdeviceptr *begin, size_t bytes, size_t,
+                                 CUdeviceptr, unsigned long long) {
+  ENTER(kNotInCapture);
+  if (bytes == 0 || bytes % machine.granularity != 0)
+    return 1;
+  void *pages = mmap(nullptr, bytes, PROT_NONE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (pages == MAP_FAILED)
+    return kErrorOutOfMemory;
+  ++machine.live["reservation"];
+  *begin = reinterpret_cast<CUdeviceptr>(pages);
+  return kSuccess;
+}
+CUresult fakecuMemAddressFree(CUdeviceptr begin, size_t bytes) {
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
+  --machine.live["reservation"];
+  munmap(reinterpret_cast<void *>(begin), bytes);
+  return enter("cuMemAddressFree", kNotInCapture);
+}
+CUresult fakecuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
+                         const CUmemAllocationProp *properties,
+                         unsigned long long) {
+  ENTER(kNotInCapture);
+  if (bytes == 0 || bytes % machine.granularity != 0 ||
+      properties->type != kMemAllocationPinned)
+    return 1;
+  if (bytes > machine.limit - machine.used)
+    return kErrorOutOfMemory;
+  machine.used += bytes;
+  *handle = ++machine.lastHandle;
+  machine.handles[*handle] = bytes;
+  return kSuccess;
+}
+CUresult fakecuMemRelease(CUmemGenericAllocationHandle handle) {
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
+  auto found = machine.handles.find(handle);
+  if (found == machine.handles.end())
+    return 1;
+  machine.used -= found->second;
+  machine.handles.erase(found);
+  return enter("cuMemRelease", kNotInCapture);
+}
+CUresult fakecuMemMap(CUdeviceptr begin, size_t bytes, size_t,
+                      CUmemGenericAllocationHandle handle,
+                      unsigned long long) {
+  ENTER(kNotInCapture);
+  if (!machine.handles.count(handle) || machine.handles[handle] != bytes)
+    return 1;
+  ++machine.live["mapping"];
+  machine.mappings[begin] = bytes;
+  return kSuccess;
+}
+CUresult fakecuMemUnmap(CUdeviceptr begin, size_t bytes) {
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
+  if (machine.mappings.erase(begin) == 0)
+    return 1;
+  --machine.live["mapping"];
+  auto *pages = reinterpret_cast<void *>(begin);
+  madvise(pages, bytes, MADV_DONTNEED);
+  mprotect(pages, bytes, PROT_NONE);
+  return enter("cuMemUnmap", kNotInCapture);
+}
+CUresult fakecuMemSetAccess(CUdeviceptr begin, size_t bytes,
+                            const CUmemAccessDesc *access, size_t count) {
+  ENTER(kNotInCapture);
+  if (machine.mappings[begin] != bytes || count != 1 ||
+      access->flags != kMemAccessReadWrite)
+    return 1;
+  mprotect(reinterpret_cast<void *>(begin), bytes, PROT_READ | PROT_WRITE);
+  std::memset(reinterpret_cast<void *>(begin), 0xff, bytes);
+  return kSuccess;
+}
 CUresult fakecuMemGetInfo(size_t *free, size_t *total) {
   ENTER();
   *free = machine.limit - machine.used;
   *total = machine.limit;
   return kSuccess;
+}
+CUresult fakecuMemHostAlloc(void **pointer, size_t bytes, unsigned) {
+  ENTER(kNotInCapture);
+  *pointer = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  std::memset(*pointer, 0xff, bytes);
+  machine.hostMemory.insert(*pointer);
+  return kSuccess;
+}
+CUresult fakecuMemFreeHost(void *pointer) {
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
+  if (machine.hostMemory.erase(pointer) == 0)
+    return 1;
+  std::free(pointer);
+  return kSuccess;
+}
+CUresult fakecuMemHostGetDevicePointer(CUdeviceptr *pointer, void *host,
+                                       unsigned) {
+  ENTER();
+  *pointer = reinterpret_cast<CUdeviceptr>(host);
+  return machine.hostMemory.count(host) ? kSuccess : 1;
 }
 CUresult fakecuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes,
                                CUstream) {
@@ -349,11 +506,22 @@ CUresult fakecuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   return kSuccess;
 }
 CUresult fakecuStreamDestroy(CUstream) {
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
   --machine.live["stream"];
   return kSuccess;
 }
 CUresult fakecuStreamSynchronize(CUstream) {
   ENTER(kNotInCapture);
+  return kSuccess;
+}
+CUresult fakecuStreamIsCapturing(CUstream stream, int *status) {
+  ENTER();
+  *status = machine.recording && capturedStream(stream);
+  return kSuccess;
+}
+CUresult fakecuThreadExchangeStreamCaptureMode(int *mode) {
+  ENTER();
+  std::swap(*mode, captureMode);
   return kSuccess;
 }
 CUresult fakecuStreamBeginCapture(CUstream stream, int) {
@@ -411,6 +579,7 @@ CUresult fakecuEventCreate(CUevent *event, unsigned) {
   return kSuccess;
 }
 CUresult fakecuEventDestroy(CUevent event) {
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
   machine.events.erase(event);
   --machine.live["event"];
   return kSuccess;
@@ -455,11 +624,17 @@ const std::map<std::string, void *> functions = {
     FUNCTION(cuMemGetInfo), FUNCTION(cuMemcpyHtoDAsync),
     FUNCTION(cuMemcpyDtoHAsync), FUNCTION(cuMemsetD8Async),
     FUNCTION(cuStreamCreate), FUNCTION(cuStreamDestroy),
+    FUNCTION(cuThreadExchangeStreamCaptureMode),
     FUNCTION(cuStreamSynchronize), FUNCTION(cuStreamBeginCapture),
     FUNCTION(cuStreamEndCapture), FUNCTION(cuGraphInstantiateWithFlags),
     FUNCTION(cuGraphLaunch), FUNCTION(cuGraphExecDestroy),
     FUNCTION(cuGraphDestroy), FUNCTION(cuMemcpyDtoDAsync),
-    FUNCTION(cuEventCreate), FUNCTION(cuEventDestroy),
+    FUNCTION(cuMemHostAlloc), FUNCTION(cuMemHostGetDevicePointer),
+    FUNCTION(cuMemFreeHost), FUNCTION(cuMemGetAllocationGranularity),
+    FUNCTION(cuMemAddressReserve), FUNCTION(cuMemAddressFree),
+    FUNCTION(cuMemCreate), FUNCTION(cuMemRelease), FUNCTION(cuMemMap),
+    FUNCTION(cuMemUnmap), FUNCTION(cuMemSetAccess),
+    FUNCTION(cuStreamIsCapturing), FUNCTION(cuEventCreate), FUNCTION(cuEventDestroy),
     FUNCTION(cuEventRecord), FUNCTION(cuEventElapsedTime),
     FUNCTION(cuEventSynchronize)};
 
@@ -490,6 +665,9 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version,
 // What tests call.
 
 void fake_reset(void) {
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
+  for (void *pointer : machine.hostMemory)
+    std::free(pointer);
   for (auto [pointer, bytes] : machine.memory)
     std::free(reinterpret_cast<void *>(pointer));
   machine = Machine();
@@ -497,18 +675,37 @@ void fake_reset(void) {
 void fake_set_version(int version) { machine.version = version; }
 void fake_set_device_count(int count) { machine.devices = count; }
 void fake_set_memory_limit(size_t bytes) { machine.limit = bytes; }
+void fake_set_granularity(size_t bytes) { machine.granularity = bytes; }
 void fake_hide(const char *symbol) { machine.hidden.insert(symbol); }
 void fake_fail(const char *symbol, int error, int skip, int sticky) {
   machine.failures[symbol] = {error, skip, sticky != 0};
 }
 void fake_add_kernel(const char *name, const size_t *sizes, size_t count,
                      fake_kernel run, void *context) {
-  machine.kernels[name] = {{sizes, sizes + count}, run, context};
+  machine.kernels[name] = {name, {sizes, sizes + count}, run, context};
 }
-int fake_calls(const char *symbol) { return machine.calls[symbol]; }
+int fake_calls(const char *symbol) {
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
+  return machine.calls[symbol];
+}
+void fake_hold(const char *name) {
+  std::lock_guard<std::mutex> lock(held.mutex);
+  held.by[name] = std::this_thread::get_id();
+}
+void fake_release(const char *name) {
+  std::lock_guard<std::mutex> lock(held.mutex);
+  held.by.erase(name);
+  held.changed.notify_all();
+}
+void fake_wait_held(const char *name) {
+  std::unique_lock<std::mutex> lock(held.mutex);
+  held.changed.wait(lock, [&] { return held.waiting[name] > 0; });
+}
 int fake_forbidden_calls(void) { return machine.forbidden; }
 int fake_live_objects(void) {
-  int objects = int(machine.memory.size());
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
+  int objects = int(machine.memory.size() + machine.hostMemory.size() +
+                    machine.handles.size());
   for (auto &[kind, count] : machine.live)
     objects += count;
   return objects;
@@ -516,7 +713,7 @@ int fake_live_objects(void) {
 size_t fake_live_bytes(void) { return machine.used; }
 unsigned fake_last_blocks(void) { return machine.blocks; }
 void fake_watch(const char *kernel) {
-  machine.watched = &machine.kernels.at(kernel);
+  machine.watched = kernel;
 }
 unsigned fake_watched_blocks(void) { return machine.watchedBlocks; }
 unsigned fake_last_threads(void) { return machine.threads; }

@@ -4,8 +4,9 @@
  * libnvrtc.so: device memory is host memory, a kernel is a function that the
  * test registers, a captured stream records launches with the values of their
  * parameters, and calls that CUDA forbids during a capture fail and are
- * counted. Everything runs at once on the calling thread. In a process that
- * registers no kernels every kernel is there and does nothing.
+ * counted. Everything runs at once on the calling thread, one call at a time
+ * whatever threads make them. In a process that registers no kernels every
+ * kernel is there and does nothing.
  */
 #ifndef SINKSTATE_UNIT_FAKECUDA_H
 #define SINKSTATE_UNIT_FAKECUDA_H
@@ -26,11 +27,20 @@ void fake_reset(void);
 void fake_set_version(int version);
 void fake_set_device_count(int count);
 void fake_set_memory_limit(size_t bytes);
+/* Of memory that is mapped, a multiple of 4096; 0: it cannot be mapped. */
+void fake_set_granularity(size_t bytes);
 /* cuGetProcAddress does not find this function. */
 void fake_hide(const char *symbol);
 /* The call of this name that comes after `skip` others fails with `error`;
  * sticky: and so does every call after it. */
 void fake_fail(const char *symbol, int error, int skip, int sticky);
+
+/* From now on other threads than this one wait in calls of this function, or
+ * launches of this kernel, until it is released. */
+void fake_hold(const char *name);
+void fake_release(const char *name);
+/* Waits until another thread waits in it. */
+void fake_wait_held(const char *name);
 
 /* A kernel with `count` parameters of these sizes. */
 void fake_add_kernel(const char *name, const size_t *sizes, size_t count,
@@ -40,7 +50,8 @@ void fake_add_kernel(const char *name, const size_t *sizes, size_t count,
 int fake_calls(const char *symbol);
 /* Calls made while a stream was captured that CUDA forbids there. */
 int fake_forbidden_calls(void);
-/* Live allocations, modules, streams, events and retained contexts. */
+/* Live allocations, pinned ones included, modules, streams, events and retained
+ * contexts. */
 int fake_live_objects(void);
 size_t fake_live_bytes(void);
 /* Of the last launch. */

@@ -34,6 +34,9 @@ void hostSchedule(void *, void *const *parameters, unsigned blocks) {
   const auto schedule = value<ss::Schedule>(parameters, 0);
   const auto *slots = value<const int32_t *>(parameters, 1);
   const auto batch = value<int32_t>(parameters, 2);
+  for (int32_t row = 0; row < batch; ++row)
+    if (ss::is_slot(schedule, slots[row]))
+      schedule.step_tokens[slots[row]] = 0;
   for (unsigned block = 0; block < blocks; ++block) {
     const ss::ScheduleLayer layer =
         schedule.layers[int32_t(block) % schedule.layer_count];
@@ -47,7 +50,7 @@ void hostSchedule(void *, void *const *parameters, unsigned blocks) {
       if (slot >= schedule.slots)
         *schedule.faults |= ss::kSlotOutOfRange;
       if (!ss::is_slot(schedule, slot) ||
-          !ss::is_due(layer, schedule.position[slot], layer.count[slot]))
+          !ss::is_listed(layer, schedule.position[slot], layer.count[slot]))
         continue;
       if (!ss::list_states(schedule, layer, slot, next))
         *schedule.faults |= ss::kSlotTwice;
@@ -65,10 +68,12 @@ void hostAdvance(void *, void *const *parameters, unsigned blocks) {
     const int32_t slot = slots[block];
     if (!ss::is_slot(schedule, slot))
       continue;
-    for (int32_t layer = 0; layer < schedule.layer_count; ++layer)
+    const int32_t taken = schedule.step_tokens[slot];
+    for (int32_t layer = 0; taken == 0 && layer < schedule.layer_count; ++layer)
       *schedule.compactions += ss::advance_count(
           schedule.layers[layer], schedule.position[slot], slot);
-    ++schedule.position[slot];
+    schedule.position[slot] += taken == 0 ? 1 : taken - 1;
+    schedule.step_tokens[slot] = 0;
   }
 }
 
@@ -76,6 +81,7 @@ void hostReset(void *, void *const *parameters, unsigned blocks) {
   const auto schedule = value<ss::Schedule>(parameters, 0);
   const auto slot = value<int32_t>(parameters, 1);
   schedule.position[slot] = 0;
+  schedule.step_tokens[slot] = 0;
   for (unsigned block = 0; block < blocks; ++block) {
     if (int32_t(block) >= schedule.layer_count)
       return;

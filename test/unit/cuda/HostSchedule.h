@@ -17,6 +17,9 @@ void hostAdvance(void *, void *const *parameters, unsigned blocks);
 /// ss_reset_slot(ss::Schedule, int32_t slot)
 void hostReset(void *, void *const *parameters, unsigned blocks);
 
+/// Makes all kernels of the runtime's own those of the fake driver.
+void addHostKernels();
+
 } // namespace sinkstate::test
 
 #endif

@@ -30,8 +30,8 @@ struct Tables {
                         &workCount[layer], order[layer].data(), heads[layer],
                         4, layer, 0, 20});
     }
-    schedule = {layers.data(), position.data(), &compactions,
-                &faults,       2,               4};
+    schedule = {layers.data(), position.data(),   &compactions, &faults,
+                stepTokens.data(), 2, 4};
   }
   template <typename... Values>
   void run(void (*kernel)(void *, void *const *, unsigned), unsigned blocks,
@@ -57,6 +57,7 @@ struct Tables {
   std::vector<int32_t> count[2], rank[2], status[2], work[2], order[2];
   int32_t workCount[2] = {-1, -1};
   std::vector<int64_t> position = {0, 0, 0, 0};
+  std::vector<int32_t> stepTokens = {0, 0, 0, 0};
   int64_t compactions = 0;
   int32_t faults = 0;
   std::vector<ss::ScheduleLayer> layers;

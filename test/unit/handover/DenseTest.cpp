@@ -151,7 +151,7 @@ TEST(Init, DensifyGivesTheMatrixBack) {
       const int32_t stored = test.engine.ranks(0, slot)[0];
       // 24 * 32 / 57: from 14 components on it is smaller dense.
       if (rank == 24)
-        EXPECT_EQ(stored, -1);
+        EXPECT_EQ(stored, kDenseFallback ? -1 : 24);
       else
         EXPECT_LE(stored, rank) << scale;
       if (rank == 1)
@@ -209,7 +209,9 @@ TEST(Init, DoesNotDependOnTheBatch) {
 // continues as the request does: chunk by chunk, reading one slot and writing
 // another.
 TEST(Init, AChunkedPrefillContinues) {
-  const auto layers = threeLayers(0, 1e-5);
+  auto layers = threeLayers(0, 1e-5);
+  for (LayerSpec &layer : layers)
+    layer.active = 16; // no frozen part, which would need consolidation
   EngineUnderTest whole(layers), chunked(layers, optionsFor(2));
   const int32_t a = whole.engine.allocateSlot();
   (void)decode(whole, a, 9, 0, 30, true);
@@ -229,6 +231,184 @@ TEST(Init, AChunkedPrefillContinues) {
     EXPECT_LE(distance(chunked.engine.densify(layer, c), expected),
               1e-3 * norm(expected));
   }
+}
+
+/// Matrices whose kernels have an init kernel, for every layer type.
+std::vector<LayerSpec> withInitKernels(double eps) {
+  std::vector<LayerSpec> layers = {gdnLayer(2, 1, 24, 40),
+                                   mamba2Layer(2, 2, 40, 16),
+                                   kdaLayer(1, 1, 20, 36)};
+  for (size_t i = 0; i < layers.size(); ++i) {
+    layers[i].name = "layer" + std::to_string(i);
+    layers[i].index = int32_t(i);
+    layers[i].initKernel = true;
+    layers[i].policyValue = eps;
+  }
+  return layers;
+}
+
+/// A place for n matrices per slot, in a caller's type and strides.
+struct Callers {
+  Callers(const LayerSpec &spec, int32_t type, bool dkFirst, int64_t places)
+      : spec(spec), layout(layoutOf(type)) {
+    layout.dk_stride = dkFirst ? spec.dv + 1 : 1; // [.., dk, dv] or [.., dv, dk]
+    layout.dv_stride = dkFirst ? 1 : spec.dk + 3;
+    layout.head_stride =
+        dkFirst ? layout.dk_stride * spec.dk : layout.dv_stride * spec.dv;
+    layout.slot_stride = layout.head_stride * spec.heads + 9;
+    const auto elements = size_t(places * layout.slot_stride);
+    wide.assign(elements, NAN);
+    narrow.assign(elements, 0x7fff);
+  }
+  void *data() {
+    return layout.type == SS_ELEMENT_F32 ? static_cast<void *>(wide.data())
+                                         : narrow.data();
+  }
+  /// Puts [heads, dv, dk] there and returns what it is after rounding.
+  std::vector<float> put(int64_t place, const std::vector<float> &h) {
+    std::vector<float> rounded;
+    for (int64_t i = 0; i < int64_t(h.size()); ++i) {
+      const int64_t k = i % spec.dk, v = i / spec.dk % spec.dv,
+                    head = i / (spec.dk * spec.dv);
+      const auto at = size_t(place * layout.slot_stride +
+                             head * layout.head_stride +
+                             v * layout.dv_stride + k * layout.dk_stride);
+      float value = h[size_t(i)];
+      if (layout.type == SS_ELEMENT_F32) {
+        wide[at] = value;
+      } else if (layout.type == SS_ELEMENT_F16) {
+        narrow[at] = numeric::F16::narrow(value);
+        value = numeric::F16::widen(narrow[at]);
+      } else {
+        narrow[at] = numeric::BF16::narrow(value);
+        value = numeric::BF16::widen(narrow[at]);
+      }
+      rounded.push_back(value);
+    }
+    return rounded;
+  }
+  LayerSpec spec;
+  ss_dense_layout layout;
+  std::vector<float> wide;
+  std::vector<uint16_t> narrow;
+};
+
+// Any layout, any element type, through init kernels: what lies between the
+// elements (NaN) is not read. Back out through densify in the same layout.
+TEST(Init, TakesAnyLayoutOfAnyType) {
+  EngineUnderTest test(withInitKernels(1e-4), optionsFor(3));
+  std::vector<int32_t> slots;
+  for (int i = 0; i < 3; ++i)
+    slots.push_back(test.engine.allocateSlot());
+  const std::vector<int32_t> places = {4, 0, 2};
+  for (int32_t type : {SS_ELEMENT_F32, SS_ELEMENT_F16, SS_ELEMENT_BF16})
+    for (bool dkFirst : {false, true})
+      for (int32_t index = 0; index < 3; ++index) {
+        const LayerSpec &spec = test.kernels.layers()[size_t(index)];
+        Callers callers(spec, type, dkFirst, 5), out(spec, type, dkFirst, 5);
+        std::vector<std::vector<float>> expected;
+        for (size_t i = 0; i < slots.size(); ++i) {
+          std::vector<float> h;
+          for (int32_t head = 0; head < spec.heads; ++head) {
+            const auto one = randomMatrix(spec.dv, spec.dk, 2 + head,
+                                          uint64_t(31 * i + size_t(head)));
+            h.insert(h.end(), one.begin(), one.end());
+          }
+          expected.push_back(callers.put(places[i], h));
+        }
+        check(ss_state_init(test.engine.get(), index, slots.data(),
+                            places.data(), 3, callers.data(), &callers.layout,
+                            nullptr, nullptr));
+        check(ss_state_densify_to(test.engine.get(), index, slots.data(),
+                                  places.data(), 3, out.data(), &out.layout,
+                                  nullptr));
+        for (size_t i = 0; i < slots.size(); ++i) {
+          const auto found = test.engine.densify(index, slots[i]);
+          EXPECT_LE(distance(found, expected[i]), 2e-3 * norm(expected[i]));
+          Callers again(spec, type, dkFirst, 5);
+          const auto rounded = again.put(places[i], found);
+          for (int32_t status : test.engine.status(index, slots[i]))
+            EXPECT_EQ(status, 0);
+          for (size_t at = 0; at < again.narrow.size(); ++at)
+            if (type == SS_ELEMENT_F32 ? !std::isnan(again.wide[at])
+                                       : again.narrow[at] != 0x7fff)
+              ASSERT_TRUE(type == SS_ELEMENT_F32
+                              ? again.wide[at] == out.wide[at]
+                              : again.narrow[at] == out.narrow[at]);
+        }
+      }
+}
+
+// What an init kernel does not find: more components than it has room for, or
+// an eps below its precision. An exact SVD takes over, or the dense form.
+TEST(Init, MoreThanAKernelFindsIsExact) {
+  auto layers = withInitKernels(1e-6); // below SS_INIT_LEAST_EPS
+  EngineUnderTest test(layers);
+  const int32_t slot = test.engine.allocateSlot();
+  for (float eps : {1e-6f, 1e-3f})
+    for (int32_t rank : {3, 17, 20}) {
+      std::vector<float> h = randomMatrix(24, 40, rank, uint64_t(rank));
+      const auto second = randomMatrix(24, 40, 1, 5);
+      h.insert(h.end(), second.begin(), second.end());
+      ASSERT_EQ(initialise(test, 0, slot, h, eps), SS_OK);
+      // 24 * 40 / 65: from 15 components on it is smaller dense.
+      EXPECT_EQ(test.engine.ranks(0, slot),
+                (std::vector<int32_t>{
+                    rank >= 15 && kDenseFallback ? -1 : rank, 1}));
+      EXPECT_LE(distance(test.engine.densify(0, slot), h), 1e-5 * norm(h));
+    }
+}
+
+TEST(Init, OfMoreStatesThanFitAtATimeIsTheSame) {
+  LayerSpec layer = gdnLayer(2, 2, 16, 24);
+  layer.initKernel = true;
+  EngineUnderTest many({layer}, optionsFor(300)), alone({layer});
+  const int32_t slot = alone.engine.allocateSlot();
+  std::vector<float> all;
+  std::vector<int32_t> slots;
+  auto matrices = [](int32_t i) {
+    auto h = randomMatrix(16, 24, 1 + i % 4, uint64_t(i));
+    const auto second = randomMatrix(16, 24, 2, uint64_t(1000 + i));
+    h.insert(h.end(), second.begin(), second.end());
+    return h;
+  };
+  for (int32_t i = 0; i < 300; ++i) {
+    slots.push_back(many.engine.allocateSlot());
+    const auto h = matrices(i);
+    all.insert(all.end(), h.begin(), h.end());
+  }
+  const ss_dense_layout layout = layoutOf();
+  check(ss_state_init(many.engine.get(), 0, slots.data(), nullptr, 300,
+                      all.data(), &layout, nullptr, nullptr));
+  for (int32_t i : {0, 127, 128, 255, 299}) {
+    ASSERT_EQ(initialise(alone, 0, slot, matrices(i), -1), SS_OK);
+    EXPECT_EQ(many.engine.snapshot(slots[size_t(i)]),
+              alone.engine.snapshot(slot));
+  }
+}
+
+TEST(Init, BadArgumentsChangeNothing) {
+  EngineUnderTest test(threeLayers(0), optionsFor(2));
+  const int32_t slot = test.engine.allocateSlot();
+  (void)decode(test, slot, 1, 0, 11, true);
+  const Seen before = look(test, slot);
+  std::vector<float> dense(4096);
+  const ss_dense_layout layout = layoutOf();
+  ss_init_options options = {};
+  options.struct_size = sizeof options;
+  auto result = [&](std::vector<int32_t> slots, std::vector<int32_t> places,
+                    float eps) {
+    options.eps = eps;
+    return ss_state_init(test.engine.get(), 0, slots.data(), places.data(),
+                         int32_t(slots.size()), dense.data(), &layout,
+                         &options, nullptr);
+  };
+  EXPECT_EQ(result({slot}, {0}, 1.0f), SS_INVALID_ARGUMENT);
+  EXPECT_EQ(result({slot}, {0}, NAN), SS_INVALID_ARGUMENT);
+  EXPECT_EQ(result({slot}, {-1}, 0.1f), SS_INVALID_ARGUMENT);
+  EXPECT_EQ(result({slot, slot}, {0, 1}, 0.1f), SS_INVALID_ARGUMENT);
+  EXPECT_EQ(result({1}, {0}, 0.1f), SS_INVALID_ARGUMENT); // without an owner
+  EXPECT_EQ(look(test, slot), before);
 }
 
 TEST(Init, AResetAfterItIsAFreshRequest) {

@@ -28,6 +28,7 @@ struct TokenArrays {
 void decodeOnce(EngineUnderTest &test, int32_t slot, uint64_t seed,
                 int64_t from, int32_t tokens, Outputs &outputs) {
   const auto &layers = test.kernels.layers();
+  test.engine.beginStep(&slot, 1);
   for (size_t i = 0; i < layers.size(); ++i) {
     TokenArrays arrays(layers[i], i, seed, from, tokens);
     ss_decode_args args = decodeArgs();

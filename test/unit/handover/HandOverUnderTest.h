@@ -1,10 +1,27 @@
 //===- HandOverUnderTest.h - One request, token by token --------*- C++ -*-===//
+//
+// The tests of this folder run twice: on the CPU's engine and, compiled with
+// SS_ON_FAKE_GPU, on the engine for CUDA over the fake driver, whose memory is
+// the host's. What one engine alone has is in files of its own.
+//
+//===----------------------------------------------------------------------===//
 #ifndef SINKSTATE_UNIT_HANDOVERUNDERTEST_H
 #define SINKSTATE_UNIT_HANDOVERUNDERTEST_H
 
+#ifdef SS_ON_FAKE_GPU
+#include "FakeGpuEngine.h"
+#else
 #include "EngineUnderTest.h"
+#endif
 
 namespace sinkstate::test {
+
+/// Whether the engine under test keeps states dense and consolidates them.
+#ifdef SS_ON_FAKE_GPU
+inline constexpr bool kDenseFallback = false;
+#else
+inline constexpr bool kDenseFallback = true;
+#endif
 
 /// y of every layer of every token decoded: [layer][token * heads * dv].
 using Outputs = std::vector<std::vector<float>>;

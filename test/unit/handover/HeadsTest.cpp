@@ -37,6 +37,7 @@ std::vector<LayerSpec> wholeLayers() {
 Outputs decodePart(EngineUnderTest &test, const std::vector<LayerSpec> &whole,
                    int32_t slot, int64_t token, int32_t part) {
   Outputs outputs;
+  test.engine.beginStep(&slot, 1);
   for (size_t i = 0; i < whole.size(); ++i) {
     const LayerSpec &mine = test.kernels.layers()[i];
     const TokenValues t = RandomRequest(whole[i], 77 + i).token(token);

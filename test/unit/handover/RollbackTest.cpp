@@ -80,6 +80,7 @@ TEST(Tokens, RowsMayTakeDifferentNumbersOfTokens) {
   several.struct_size = sizeof several;
   several.tokens = tokens;
   several.row_tokens = counts.data();
+  test.engine.beginStep(slots.data(), 3);
   test.engine.decodeTokens(0, args, several);
   test.engine.endStep(slots);
   for (size_t row = 0; row < 3; ++row) {
@@ -186,6 +187,7 @@ TEST(Rollback, WithinAStepIsAnError) {
   args.a_log = test.driver.weights(0).aLog.data();
   args.dt_bias = test.driver.weights(0).dtBias.data();
   args.y = y.data();
+  test.engine.beginStep(&slot, 1);
   test.engine.decodeLayer(0, args);
   EXPECT_EQ(resultOf([&] { test.engine.rollback(slot, 1); }),
             SS_INVALID_ARGUMENT);

@@ -74,6 +74,8 @@ TEST(Snapshot, ARestoredSlotContinuesWithTheBitsOfTheOriginal) {
 }
 
 TEST(Snapshot, TheRunsAboveHaveDenseStatesAndFactors) {
+  if (!kDenseFallback)
+    GTEST_SKIP() << "this device keeps no state dense and consolidates none";
   EngineUnderTest test(withADenseLayer());
   const int32_t slot = test.engine.allocateSlot();
   bool dense = false, factored = false;
@@ -270,6 +272,8 @@ TEST(SnapshotFaults, OfAnotherModelIsRefused) {
 
 // A dense state meets an engine that keeps none: it comes in factors.
 TEST(Snapshot, ADenseStateComesInFactorsWhereThereIsNoDenseForm) {
+  if (!kDenseFallback)
+    GTEST_SKIP() << "this device keeps no state dense";
   ss_engine_options never = optionsFor(1);
   never.dense_fallback = 0;
   EngineUnderTest from(threeLayers(0, 1e-4)), to(threeLayers(0, 1e-4), never);

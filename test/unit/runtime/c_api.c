@@ -223,6 +223,7 @@ int main(void) {
     for (int r = 0; r < DV; ++r)
       CHECK(fabsf(y[r] - (float)(step * (r + 1))) < 1e-6f);
   }
+  CHECK(ss_engine_tend(engine, NULL) == SS_OK);
   CHECK(ss_engine_synchronize(engine, NULL) == SS_OK);
 
   float state[DV * DK];

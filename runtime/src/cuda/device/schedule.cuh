@@ -1,6 +1,7 @@
 // The bookkeeping of a step on the device: which states are due, and what their
-// counts become. Compiled by NVRTC for the GPU and by the host's compiler for
-// the tests; nothing here is mathematics of a state.
+// counts become. Compiled by NVRTC for the GPU, and by the host's compiler for
+// the CPU's engine, which has the same rules, and the tests; nothing here is
+// mathematics of a state.
 #pragma once
 
 #ifdef __CUDACC_RTC__
@@ -31,6 +32,7 @@ struct ScheduleLayer {
   int32_t *order;      // [slots * heads], programs of the batch
   int32_t heads, buffer, phase, deferred;
   int32_t dense_rows; // that a dense state counts as
+  int32_t draft;
 };
 
 /// All of an engine's layers with buffers.
@@ -39,6 +41,8 @@ struct Schedule {
   int64_t *position;    // [slots]
   int64_t *compactions; // [1], of one state each
   int32_t *faults;      // [1]
+  int32_t *step_tokens; // [slots]; 0: a step of one token; else one more than the
+                        // tokens that every layer takes and counts itself
   int32_t layer_count, slots;
 };
 
@@ -49,6 +53,27 @@ SS_BOTH_SIDES bool is_due(const ScheduleLayer &layer, int64_t position, int32_t 
   if (layer.deferred)
     return false;
   return (position + 1) % layer.buffer == layer.phase || count + 1 >= layer.buffer;
+}
+
+/// Whether a position of the phase lies in (from, to]; 0 <= from <= to.
+SS_BOTH_SIDES bool passes_phase(int64_t from, int64_t to, int32_t period, int32_t phase) {
+  return (to - phase + period) / period > (from - phase + period) / period;
+}
+
+/// Layers with draft tokens compact late: whether what is in the buffer is due
+/// before the token at `position`. Until then it can be forgotten.
+SS_BOTH_SIDES bool is_due_before(const ScheduleLayer &layer, int64_t position, int32_t count) {
+  return count >= layer.buffer ||
+         passes_phase(position - count, position, layer.buffer, layer.phase);
+}
+
+/// Whether a step of one token at `position` compacts: after it, or before it
+/// in layers with draft tokens.
+SS_BOTH_SIDES bool is_listed(const ScheduleLayer &layer, int64_t position, int32_t count) {
+  if (layer.deferred)
+    return false;
+  return layer.draft > 0 ? is_due_before(layer, position, count)
+                         : is_due(layer, position, count);
 }
 
 /// Whether a row of a batch names a slot; negative slots are padding.
@@ -67,7 +92,8 @@ SS_BOTH_SIDES bool list_states(const Schedule &schedule, const ScheduleLayer &la
   return true;
 }
 
-/// Ends the step of one slot in one layer; returns the states compacted.
+/// Counts the token at `position` of one slot in one layer, after what
+/// compaction it made due; returns the states compacted.
 SS_BOTH_SIDES int32_t advance_count(const ScheduleLayer &layer, int64_t position, int32_t slot) {
   const int32_t count = layer.count[slot];
   if (layer.deferred) {
@@ -75,7 +101,7 @@ SS_BOTH_SIDES int32_t advance_count(const ScheduleLayer &layer, int64_t position
     layer.count[slot] = count == 2 * layer.buffer ? 1 : count + 1;
     return 0;
   }
-  const bool due = is_due(layer, position, count);
+  const bool due = layer.draft == 0 && is_due(layer, position, count);
   layer.count[slot] = due ? 0 : count + 1;
   return due ? layer.heads : 0;
 }
@@ -120,7 +146,7 @@ __device__ __forceinline__ void list_due(const ss::Schedule &schedule, const ss:
       atomicOr(schedule.faults, ss::kSlotOutOfRange);
     // The order in which slots find their places changes no state.
     if (ss::is_slot(schedule, slot) &&
-        ss::is_due(layer, schedule.position[slot], layer.count[slot]) &&
+        ss::is_listed(layer, schedule.position[slot], layer.count[slot]) &&
         !ss::list_states(schedule, layer, slot, atomicAdd(&next, layer.heads)))
       atomicOr(schedule.faults, ss::kSlotTwice);
   }
@@ -189,9 +215,15 @@ __device__ __forceinline__ void order_programs(const ss::Schedule &schedule,
 }
 
 /// A block per layer for the states that are due, and then, where there are so
-/// many, one per layer for the order of its decode.
+/// many, one per layer for the order of its decode; at least one.
 extern "C" __global__ void __launch_bounds__(1024)
 ss_schedule(ss::Schedule schedule, const int32_t *slots, int32_t batch) {
+  if (blockIdx.x == 0)
+    for (int32_t row = threadIdx.x; row < batch; row += blockDim.x)
+      if (ss::is_slot(schedule, slots[row]))
+        schedule.step_tokens[slots[row]] = 0;
+  if (schedule.layer_count == 0)
+    return;
   const int32_t index = int32_t(blockIdx.x) % schedule.layer_count;
   const ss::ScheduleLayer layer = schedule.layers[index];
   if (int32_t(blockIdx.x) < schedule.layer_count)
@@ -206,21 +238,27 @@ extern "C" __global__ void ss_advance(ss::Schedule schedule, const int32_t *slot
   if (!ss::is_slot(schedule, slot))
     return;
   const int64_t position = schedule.position[slot];
+  const int32_t taken = schedule.step_tokens[slot];
   int32_t compacted = 0;
-  for (int32_t layer = threadIdx.x; layer < schedule.layer_count; layer += blockDim.x)
+  for (int32_t layer = threadIdx.x; taken == 0 && layer < schedule.layer_count;
+       layer += blockDim.x)
     compacted += ss::advance_count(schedule.layers[layer], position, slot);
   if (compacted > 0)
     atomicAdd(reinterpret_cast<unsigned long long *>(schedule.compactions),
               (unsigned long long)(compacted));
   __syncthreads();
-  if (threadIdx.x == 0)
-    schedule.position[slot] = position + 1;
+  if (threadIdx.x == 0) {
+    schedule.position[slot] = position + (taken == 0 ? 1 : taken - 1);
+    schedule.step_tokens[slot] = 0;
+  }
 }
 
 /// A block per layer, and at least one.
 extern "C" __global__ void ss_reset_slot(ss::Schedule schedule, int32_t slot) {
-  if (blockIdx.x == 0 && threadIdx.x == 0)
+  if (blockIdx.x == 0 && threadIdx.x == 0) {
     schedule.position[slot] = 0;
+    schedule.step_tokens[slot] = 0;
+  }
   if (blockIdx.x >= schedule.layer_count)
     return;
   const ss::ScheduleLayer &layer = schedule.layers[blockIdx.x];

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 using namespace ss_run;
 using namespace tiny_hybrid;
 
@@ -124,6 +126,22 @@ TEST_F(MeasurementTest, CollectsWhatTheProbeSees) {
   EXPECT_EQ(result->ranks["kda"].max, 64);
   ASSERT_EQ(result->history.steps.size(), 4u);
   EXPECT_EQ(result->history.steps[2], (std::vector<int32_t>{3, -1, 3, -1}));
+}
+
+TEST_F(MeasurementTest, MeasuresFromAToken) {
+  options.tokens = 4;
+  options.from = 3;
+  DenseBackend dense(model.config, 1, 1), same(model.config, 1, 1);
+  ScriptedProbe probe({{"gdn", 0, 2, 128}});
+  auto result = measure(model, golden(1, 4), dense, same, probe, options);
+  ASSERT_TRUE(result) << result.error();
+  EXPECT_EQ(result->history.steps.size(), 1u);
+  options.tokens = 1024;
+  options.from = 1023;
+  DenseBackend again(model.config, 1, 1), other(model.config, 1, 1);
+  auto last = measure(model, golden(1, 1024), again, other, probe, options);
+  ASSERT_TRUE(last) << last.error();
+  EXPECT_GT(std::fabs(last->bitsPerByteDense - 1.1968), 1e-3); // one byte alone
 }
 
 TEST_F(MeasurementTest, SeesDifferences) {

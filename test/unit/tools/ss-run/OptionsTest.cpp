@@ -2,6 +2,8 @@
 
 #include "Options.h"
 
+#include "sinkstate/sinkstate.h"
+
 #include <gtest/gtest.h>
 
 using namespace ss_run;
@@ -123,8 +125,12 @@ TEST(Options, ResolveDefaultsByDevice) {
   EXPECT_EQ(options->device, Device::Cuda);
   EXPECT_EQ(options->deviceOrdinal, 2);
   EXPECT_EQ(deviceName(*options), "cuda:2");
-  EXPECT_FALSE(options->denseFallback);
+  EXPECT_TRUE(options->denseFallback);
   EXPECT_EQ(options->consolidateEvery, 0);
+  texts.rowCapacity = "64";
+  options = checkOptions(texts);
+  ASSERT_TRUE(options) << options.error();
+  EXPECT_FALSE(options->denseFallback) << "states keep their rows";
   texts.denseFallback = "on";
   texts.consolidate = "3";
   texts.rowCapacity = "64";
@@ -133,6 +139,31 @@ TEST(Options, ResolveDefaultsByDevice) {
   EXPECT_TRUE(options->denseFallback) << "what the user asks for is kept";
   EXPECT_EQ(options->consolidateEvery, 3);
   EXPECT_EQ(options->rowCapacity, 64);
+}
+
+TEST(Options, AskForConsolidationOnAGpuByAnyOfItsTwo) {
+  OptionTexts texts = good();
+  texts.device = "cuda";
+  auto resolved = [&](const char *every, const char *mode) {
+    texts.consolidate = every;
+    texts.consolidation = mode;
+    auto options = checkOptions(texts);
+    EXPECT_TRUE(options) << options.error();
+    return std::make_pair(options->consolidateEvery, options->consolidation);
+  };
+  EXPECT_EQ(resolved("", ""), std::make_pair(0, -1));
+  EXPECT_EQ(resolved("3", ""), std::make_pair(3, -1));
+  EXPECT_EQ(resolved("", "asynchronous"),
+            std::make_pair(4, int(SS_CONSOLIDATION_ASYNCHRONOUS)));
+  EXPECT_EQ(resolved("off", "deterministic"),
+            std::make_pair(0, int(SS_CONSOLIDATION_DETERMINISTIC)));
+  EXPECT_EQ(resolved("", "off"), std::make_pair(0, int(SS_CONSOLIDATION_OFF)));
+  texts.consolidation = "inline";
+  auto refused = checkOptions(texts);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error(),
+            "--consolidation: found 'inline', expected off, asynchronous or "
+            "deterministic on cuda, where no call waits for the host");
 }
 
 TEST(Options, RejectDevices) {

@@ -1,0 +1,95 @@
+//===- CudaRollback.cpp - Positions and forgetting on a GPU ---------------===//
+//
+// Positions and counts are on the device, since graphs move them on without the
+// host. What needs them here reads them; a rollback is checked and done by the
+// device, with one answer to wait for.
+//
+//===----------------------------------------------------------------------===//
+
+#include "capi/Failure.h"
+#include "cuda/CudaEngine.h"
+
+#include <algorithm>
+
+namespace sinkstate::runtime::cuda {
+
+/// Throws while a step is under way. Whose it is the device alone knows.
+void CudaEngine::checkBetweenSteps(int32_t slot) const {
+  checkSlot(slot);
+  if (stepBatch != 0)
+    fail(SS_INVALID_ARGUMENT, "slot ", slot,
+         " may be within a step, expected this call after ss_end_step");
+}
+
+/// After everything that `stream` has; waits for it.
+SlotCounters CudaEngine::countersOf(int32_t slot, CUstream stream) const {
+  SlotCounters counters;
+  counters.pairs.resize(layout.layers.size());
+  std::vector<PieceMover::HostPiece> pieces;
+  auto add = [&](int64_t offset, int64_t bytes, void *to) {
+    pieces.push_back({addressOf(offset + slot * bytes),
+                      static_cast<std::byte *>(to), bytes});
+  };
+  add(layout.position, sizeof counters.position, &counters.position);
+  for (size_t i = 0; i < layout.layers.size(); ++i)
+    if (!manifest.layers[i].denseForm)
+      add(layout.layers[i].count, sizeof(int32_t), &counters.pairs[i]);
+  mover->download(pieces, stream);
+  return counters;
+}
+
+int64_t CudaEngine::position(int32_t slot) const {
+  checkSlot(slot);
+  CurrentContext current(*context);
+  waitForAll();
+  return countersOf(slot, own->get()).position;
+}
+
+int32_t CudaEngine::rollbackRoom(int32_t slot) const {
+  checkSlot(slot);
+  CurrentContext current(*context);
+  waitForAll();
+  return runtime::rollbackRoom(manifest, countersOf(slot, own->get()));
+}
+
+void CudaEngine::rollback(std::span<const int32_t> batch,
+                          std::span<const int32_t> tokens, Stream given) {
+  const auto stream = static_cast<CUstream>(given);
+  for (int32_t slot : batch)
+    if (slot >= 0)
+      checkBetweenSteps(slot);
+  checkDistinct(batch);
+  CurrentContext current(*context);
+  auto checkAll = [&] {
+    for (size_t i = 0; i < batch.size(); ++i)
+      if (batch[i] >= 0)
+        checkRollback(manifest, batch[i], tokens[i],
+                      countersOf(batch[i], stream));
+  };
+  if (std::any_of(manifest.layers.begin(), manifest.layers.end(),
+                  [](const LayerManifest &layer) { return layer.denseForm; }))
+    checkAll(); // the device does not know of them
+  const CUdeviceptr answer = addressOf(layout.refused);
+  int32_t refused = 0;
+  SS_CUDA(context->driver(),
+          cuMemsetD8Async(answer, 0, sizeof refused, stream));
+  handOver->rollback(schedule(), batch, tokens, at<int32_t>(layout.refused),
+                     stream);
+  copyOut(&refused, at<int32_t>(layout.refused), sizeof refused, stream);
+  if (!refused)
+    return;
+  checkAll();
+  fail(SS_INTERNAL, "the device refused a rollback that is possible: report "
+                    "it");
+}
+
+void CudaEngine::setPosition(int32_t slot, int64_t position, Stream stream) {
+  checkBetweenSteps(slot);
+  CurrentContext current(*context);
+  checkPosition(manifest, slot, position,
+                countersOf(slot, static_cast<CUstream>(stream)));
+  copyIn(at<int64_t>(layout.position) + slot, &position, sizeof position,
+         stream);
+}
+
+} // namespace sinkstate::runtime::cuda

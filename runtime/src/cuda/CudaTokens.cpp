@@ -1,0 +1,116 @@
+//===- CudaTokens.cpp - Several tokens in one step on a GPU ---------------===//
+//
+// What handover/Tokens.cpp does on the CPU, with the counting on the device:
+// between the tokens of a layer a kernel counts the last one and lists what is
+// compacted. All of it can be captured.
+//
+//===----------------------------------------------------------------------===//
+
+#include "capi/Failure.h"
+#include "cuda/CudaEngine.h"
+#include "handover/TokenCursor.h"
+
+#include <algorithm>
+
+namespace sinkstate::runtime::cuda {
+
+/// Layers with draft tokens: what begin or nextToken listed is compacted before
+/// the token, with all the pairs that are in the buffer.
+void CudaEngine::compactBefore(int32_t index, int32_t batch, CUstream stream) {
+  compactDue(index, batch, 0, stream);
+  // The token reads what went dense as a matrix.
+  if (pools)
+    pools->settleLayer(size_t(index), stream);
+  handOver->settle(schedule(), scheduleNumber[size_t(index)], stream);
+}
+
+/// Blocks for what has just been listed. Compactions of a call of several tokens
+/// stay on its stream: the tables of a pool serve one layer at a time.
+void CudaEngine::prepareToken(int32_t index, int32_t countAhead,
+                              CUstream stream) {
+  if (!pools)
+    return;
+  const bool counted = !isCaptured(stream);
+  // What one step takes at most is mapped; so many tokens take more. Where there
+  // is no memory the device says so.
+  if (counted)
+    (void)pools->tend(slotsInUse(), false, true, false, stream);
+  pools->prepareLayer(size_t(index), countAhead, stream, counted);
+}
+
+/// The list of what was due is made anew for the next token.
+void CudaEngine::noteCompacted(int32_t index, CUstream stream) const {
+  if (consolidator)
+    consolidator->compacted(index, stream);
+}
+
+/// Every layer of a step takes the same tokens; the first says which.
+void CudaEngine::noteStepTokens(const LayerManifest &layer,
+                                const ss_decode_args &args,
+                                const TokenCursor &cursor) {
+  std::vector<int32_t> counts(size_t(args.batch));
+  for (int32_t row = 0; row < args.batch; ++row)
+    counts[size_t(row)] = cursor.tokensOf(row);
+  if (decodedCount > 0) {
+    if (counts != stepTokens) // also where they took one each
+      fail(SS_INVALID_ARGUMENT, "layer '", layer.name,
+           "' takes other tokens than the layers of this step before it, "
+           "expected the same: call ss_end_step between steps");
+    return;
+  }
+  stepTokens = std::move(counts);
+  // Each token makes lists of its own.
+  if (pools)
+    pools->cancel(true, static_cast<CUstream>(args.stream));
+  handOver->takeTokens(schedule(), {args.slots, size_t(args.batch)},
+                       stepTokens, static_cast<CUstream>(args.stream));
+}
+
+void CudaEngine::decodeTokens(int32_t index, const ss_decode_args &args,
+                              const ss_token_args &tokens) {
+  const LayerManifest &layer = checkedLayer(index);
+  checkStep(layer, index, args);
+  const TokenCursor cursor(layer, args, tokens);
+  if (tokens.tokens == 1 && !tokens.row_tokens)
+    return decodeLayer(index, cursor.at(0));
+  if (tokens.row_tokens && args.batch > slotCount)
+    fail(SS_INVALID_ARGUMENT, "args.batch is ", args.batch,
+         " with tokens.row_tokens, expected at most ", slotCount,
+         ", the engine's slots");
+  CurrentContext current(*context);
+  noteStepTokens(layer, args, cursor);
+  const auto stream = static_cast<CUstream>(args.stream);
+  const std::span<const int32_t> slots(args.slots, size_t(args.batch));
+  const int32_t number = scheduleNumber[size_t(index)];
+  int32_t *rowSlots =
+      tokens.row_tokens ? at<int32_t>(layout.rowSlots) : nullptr;
+  for (int32_t token = 0; token < tokens.tokens; ++token) {
+    ss_decode_args one = cursor.at(token);
+    if (rowSlots)
+      one.slots = rowSlots;
+    if (layer.hasBuffer() || rowSlots)
+      handOver->nextToken(schedule(), number, slots, token, rowSlots, stream);
+    const bool late = !layer.denseForm && layer.draft > 0;
+    if (late && (token == 0 || token < tokens.tokens - layer.draft)) {
+      prepareToken(index, 0, stream);
+      compactBefore(index, args.batch, stream);
+      noteCompacted(index, stream);
+    }
+    if (!layer.denseForm && !late)
+      prepareToken(index, 1, stream);
+    launchDecode(index, one);
+    if (layer.denseForm || late)
+      continue;
+    compactDue(index, args.batch, 1, stream);
+    if (pools)
+      pools->settleLayer(size_t(index), stream);
+    noteCompacted(index, stream);
+  }
+  if (layer.hasBuffer()) // counts the last one
+    handOver->nextToken(schedule(), number, slots, tokens.tokens, nullptr,
+                        stream);
+  decoded[size_t(index)] = true;
+  ++decodedCount;
+}
+
+} // namespace sinkstate::runtime::cuda

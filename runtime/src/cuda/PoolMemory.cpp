@@ -1,0 +1,201 @@
+//===- PoolMemory.cpp - The memory behind one row pool --------------------===//
+
+#include "cuda/PoolMemory.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+
+namespace sinkstate::runtime::cuda {
+namespace {
+
+int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// Steps without a report that are allowed for: a host that queues more than
+/// these ahead of the GPU is far from the end of any growth.
+constexpr int64_t kMostUnseen = 16;
+/// What is forgotten of the largest step with every step.
+constexpr double kForgetting = 1.0 / 16;
+/// Calls during which memory has to be too much before it is given back.
+constexpr int64_t kCalmCalls = 32;
+
+} // namespace
+
+int64_t PoolDemand::worstChunks(int64_t slotsInUse) const {
+  // And a chunk for every class that may be without one.
+  return divideUp(slotsInUse * sizes->dueRows, sizes->chunkRows) +
+         std::min<int64_t>(slotsInUse * sizes->dueStates,
+                           int64_t(sizes->capacity.size()));
+}
+
+int64_t PoolDemand::recentChunks() const {
+  // Twice: ranks that grow take more with every buffer.
+  return int64_t(std::ceil(2 * recent));
+}
+
+int64_t PoolDemand::chunks(const ss::PoolReport &report, int64_t slotsInUse,
+                           int64_t unseen) {
+  const int64_t steps = std::max<int64_t>(0, report.step - lastStep);
+  lastStep = report.step;
+  recent *= std::pow(1 - kForgetting, double(steps));
+  recent = std::max(recent, double(report.fresh + report.missing));
+  if (slotsInUse == 0)
+    return report.used_chunks;
+  return report.used_chunks + report.missing +
+         std::max(2 * worstChunks(slotsInUse),
+                  (2 + std::min(unseen, kMostUnseen)) * recentChunks());
+}
+
+void PoolMemory::Budget::add(int64_t bytes) {
+  held += bytes;
+  peak = std::max(peak, held);
+}
+
+PoolMemory::PoolMemory(std::shared_ptr<const Context> context,
+                       const RowPoolSizes &sizes, Budget &budget)
+    : sizes(&sizes), budget(&budget),
+      rowRange(context, size_t(sizes.rowRange(sizes.chunkCount))),
+      weightRange(context, size_t(sizes.weightRange(sizes.chunkCount))),
+      words(context, kReportOffset + sizeof(ss::PoolReport)), demand(sizes) {
+  // What could only be allocated as a whole.
+  budget.add(heldBytes());
+  noteReadable();
+  allow(mappedChunks());
+}
+
+int64_t PoolMemory::mappedChunks() const {
+  return std::min<int64_t>(
+      sizes->chunkCount, sizes->chunksWithin(int64_t(rowRange.mappedBytes()),
+                                             int64_t(weightRange.mappedBytes())));
+}
+
+ss::PoolReport PoolMemory::report() const {
+  volatile ss::PoolReport *from =
+      words.onHost<ss::PoolReport>(kReportOffset);
+  ss::PoolReport copy;
+  // The step is written last: a report that changed meanwhile is read again,
+  // and is then of a later step. Steps are far apart.
+  do {
+    copy.step = from->step;
+    std::atomic_thread_fence(std::memory_order_acquire);
+    copy.used_rows = from->used_rows;
+    copy.denied = from->denied;
+    copy.live_sum = from->live_sum;
+    copy.chunk_sum = from->chunk_sum;
+    copy.limit = from->limit;
+    copy.used_chunks = from->used_chunks;
+    copy.top = from->top;
+    copy.fresh = from->fresh;
+    copy.missing = from->missing;
+    std::atomic_thread_fence(std::memory_order_acquire);
+  } while (copy.step != from->step);
+  return copy;
+}
+
+void PoolMemory::allow(int64_t chunks) {
+  chunks = std::min<int64_t>(chunks, sizes->chunkCount);
+  std::atomic_thread_fence(std::memory_order_release);
+  *words.onHost<int64_t>(0) = ++generation << 32 | chunks |
+                              (squeezedCalls > 0 ? ss::kSqueezed : 0);
+}
+
+/// For a while once it is wanted: it takes two moves a compaction.
+void PoolMemory::squeeze(bool wanted) {
+  const bool before = squeezedCalls > 0;
+  squeezedCalls = wanted ? kCalmCalls : std::max<int64_t>(0, squeezedCalls - 1);
+  if (before != (squeezedCalls > 0))
+    allow(allowed());
+}
+
+bool PoolMemory::mapChunks(int64_t chunks) {
+  const auto rows = size_t(sizes->rowRange(chunks));
+  const auto weights = size_t(sizes->weightRange(chunks));
+  const int64_t before = heldBytes();
+  if (!budget->admits(int64_t(rowRange.additionFor(rows) +
+                              weightRange.additionFor(weights))))
+    return false;
+  const bool mapped = rowRange.growTo(rows) && weightRange.growTo(weights);
+  budget->add(heldBytes() - before);
+  noteReadable();
+  return mapped;
+}
+
+/// Bytes of rows to keep for so many chunks: none for none, since then no state
+/// has an owner.
+size_t PoolMemory::bytesOf(int64_t chunks) const {
+  return chunks == 0 ? 0 : size_t(sizes->rowRange(chunks));
+}
+
+/// What a reader may read has both its rows and its weights.
+void PoolMemory::noteReadable() {
+  const int64_t chunks = mappedChunks();
+  readable.store(chunks == 0 ? 0
+                             : ss::kScrapRows +
+                                   chunks * int64_t(sizes->chunkRows),
+                 std::memory_order_release);
+}
+
+void PoolMemory::unmapBehind(int64_t chunks) {
+  const int64_t before = heldBytes();
+  rowRange.shrinkTo(bytesOf(chunks));
+  weightRange.shrinkTo(chunks == 0 ? 0 : size_t(sizes->weightRange(chunks)));
+  budget->add(heldBytes() - before);
+  noteReadable();
+}
+
+bool PoolMemory::reserve(int64_t chunks) {
+  const int64_t wanted = std::min<int64_t>(report().used_chunks + chunks,
+                                           sizes->chunkCount);
+  if (wanted <= allowed())
+    return true;
+  if (!mapChunks(wanted))
+    return false;
+  allow(mappedChunks());
+  return true;
+}
+
+/// Lowers the limit to what was wanted lately, and unmaps what lies behind it
+/// once the device has seen it and holds nothing there.
+void PoolMemory::giveBack(int64_t wanted, const ss::PoolReport &seen,
+                          bool atOnce, bool mayUnmap) {
+  if (mayUnmap && seen.limit == *words.onHost<int64_t>(0) && seen.top <= allowed() &&
+      waitsForReport()) {
+    unmapBehind(allowed());
+    allow(mappedChunks());
+  }
+  mostWanted = std::max(mostWanted, wanted);
+  if (++calls < kCalmCalls && !atOnce)
+    return;
+  const int64_t kept = atOnce ? wanted : mostWanted;
+  calls = mostWanted = 0;
+  if (kept < allowed() &&
+      rowRange.mappedAfterShrinkTo(bytesOf(kept)) < rowRange.mappedBytes())
+    allow(kept);
+}
+
+PoolMemory::Room PoolMemory::tend(int64_t slotsInUse, bool keep,
+                                  bool mayUnmap) {
+  const ss::PoolReport seen = report();
+  queued = std::max(queued, seen.step);
+  const int64_t wanted = std::min<int64_t>(
+      demand.chunks(seen, slotsInUse, queued - seen.step), sizes->chunkCount);
+  if (wanted > allowed()) {
+    // As much as there is, in halves of what is missing.
+    for (int64_t more = wanted - allowed(); more > 0; more /= 2)
+      if (mapChunks(allowed() + more)) {
+        allow(mappedChunks());
+        break;
+      }
+  }
+  squeeze(!keep && (wanted > allowed() || budget->isShort()));
+  giveBack(wanted, seen, slotsInUse == 0, mayUnmap);
+  if (slotsInUse > 0 && mappedChunks() == 0)
+    return Room::None;
+  const bool enough =
+      slotsInUse == 0 || allowed() == sizes->chunkCount ||
+      seen.used_chunks + seen.missing + demand.stepChunks(slotsInUse) <=
+          allowed();
+  return enough ? Room::Enough : Room::Short;
+}
+
+} // namespace sinkstate::runtime::cuda

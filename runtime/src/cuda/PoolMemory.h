@@ -1,0 +1,122 @@
+//===- PoolMemory.h - The memory behind one row pool ------------*- C++ -*-===//
+//
+// The device hands blocks out of chunks that are mapped; the host maps more and
+// gives back, by what the device reports to host memory every step. The host
+// never waits for a report: it assumes that every step since then grew as much
+// as one can.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SINKSTATE_CUDA_POOLMEMORY_H
+#define SINKSTATE_CUDA_POOLMEMORY_H
+
+#include "cuda/HostWords.h"
+#include "cuda/MappedRange.h"
+#include "cuda/RowPoolLayout.h"
+#include "cuda/device/pool.cuh"
+
+#include <algorithm>
+#include <atomic>
+
+namespace sinkstate::runtime::cuda {
+
+/// How many chunks a pool should have: those in use, and room for the steps that
+/// nobody has seen yet and for two more. Either as they were lately, or, where
+/// that is more, as if every state that is due in the two kept all its pairs.
+class PoolDemand {
+public:
+  explicit PoolDemand(const RowPoolSizes &sizes) : sizes(&sizes) {}
+
+  /// `unseen`: steps queued after the report.
+  int64_t chunks(const ss::PoolReport &report, int64_t slotsInUse,
+                 int64_t unseen);
+  /// Chunks that one step may take.
+  int64_t stepChunks(int64_t slotsInUse) const {
+    return std::max(worstChunks(slotsInUse), recentChunks());
+  }
+
+private:
+  int64_t worstChunks(int64_t slotsInUse) const;
+  int64_t recentChunks() const;
+
+  const RowPoolSizes *sizes;
+  double recent = 0; ///< chunks of the largest step, slowly forgotten
+  int64_t lastStep = 0;
+};
+
+class PoolMemory {
+public:
+  /// `limit`: bytes that all pools may hold together. Its tables are the
+  /// caller's.
+  struct Budget {
+    int64_t limit = 0; ///< 0: none
+    int64_t held = 0, peak = 0;
+    void add(int64_t bytes);
+    bool admits(int64_t more) const { return limit == 0 || held + more <= limit; }
+    bool isShort() const { return limit > 0 && held > limit - limit / 8; }
+  };
+
+  PoolMemory(std::shared_ptr<const Context> context, const RowPoolSizes &sizes,
+             Budget &budget);
+  PoolMemory(const PoolMemory &) = delete;
+  PoolMemory &operator=(const PoolMemory &) = delete;
+
+  CUdeviceptr rows() const { return rowRange.address(); }
+  CUdeviceptr weights() const { return weightRange.address(); }
+  const int64_t *limitOnDevice() const { return words.onDevice<int64_t>(0); }
+  ss::PoolReport *reportOnDevice() const {
+    return words.onDevice<ss::PoolReport>(kReportOffset);
+  }
+
+  /// A step was queued that reports.
+  void noteStep() { ++queued; }
+  enum class Room {
+    Enough,
+    Short, ///< the next step may find none
+    None   ///< there is no memory for any
+  };
+  /// Maps what is missing and gives back what is too much. `keep`: let no state
+  /// move but before its compaction; `mayUnmap`: unmap what is no state's.
+  Room tend(int64_t slotsInUse, bool keep, bool mayUnmap);
+  /// A lower limit was set that no report has confirmed.
+  bool waitsForReport() const { return allowed() < mappedChunks(); }
+  /// Room for `chunks` more than are in use; false: there is no memory.
+  bool reserve(int64_t chunks);
+
+  /// Rows from the beginning that are mapped, for any thread.
+  int64_t readableRows() const {
+    return readable.load(std::memory_order_acquire);
+  }
+  int64_t heldBytes() const {
+    return int64_t(rowRange.mappedBytes() + weightRange.mappedBytes());
+  }
+  ss::PoolReport report() const;
+
+private:
+  static constexpr size_t kReportOffset = 64;
+
+  bool mapChunks(int64_t chunks);
+  void unmapBehind(int64_t chunks);
+  void giveBack(int64_t wanted, const ss::PoolReport &seen, bool atOnce,
+                bool mayUnmap);
+  void noteReadable();
+  void allow(int64_t chunks);
+  void squeeze(bool wanted);
+  int64_t mappedChunks() const;
+  size_t bytesOf(int64_t chunks) const;
+  int64_t allowed() const { return ss::chunks_of(*words.onHost<int64_t>(0)); }
+
+  const RowPoolSizes *sizes;
+  Budget *budget;
+  MappedRange rowRange, weightRange;
+  HostWords words; ///< the limit, and the report
+  std::atomic<int64_t> readable{0};
+  PoolDemand demand;
+  int64_t queued = 0;
+  int64_t generation = 0;
+  int64_t calls = 0, mostWanted = 0; ///< since memory was last given back
+  int64_t squeezedCalls = 0;         ///< for which states are still squeezed
+};
+
+} // namespace sinkstate::runtime::cuda
+
+#endif

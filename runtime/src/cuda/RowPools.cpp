@@ -1,0 +1,402 @@
+//===- RowPools.cpp - Rows of all states of an engine on a GPU ------------===//
+
+#include "cuda/RowPools.h"
+
+#include "capi/Failure.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+namespace sinkstate::runtime::cuda {
+namespace {
+
+// The texts of device/rows.cuh and of the header that it includes.
+constexpr char kRowsSource[] = {
+#include "RowsSource.inc"
+};
+constexpr char kPoolSource[] = {
+#include "PoolSource.inc"
+};
+
+std::string compiled(const KernelCompiler &compiler) {
+  return compiler.compile(
+      {{"ss_rows", std::string(kRowsSource, sizeof kRowsSource)}},
+      {{"pool.cuh", std::string(kPoolSource, sizeof kPoolSource)}})[0];
+}
+
+std::vector<LayerLayout> layoutsOf(const CudaLayout &layout) {
+  std::vector<LayerLayout> sizes;
+  for (const LayerPlaces &places : layout.layers)
+    sizes.push_back(places.sizes);
+  return sizes;
+}
+
+/// Tables that are built on the host and copied as a whole.
+class TableImage {
+public:
+  explicit TableImage(CUdeviceptr begin) : begin(begin) {}
+
+  /// Room for `count` elements, all bytes `fill`; its address on the device.
+  template <typename T> T *take(int64_t count, int fill = 0) {
+    constexpr size_t kAlignment = 64;
+    const size_t offset = (bytes.size() + kAlignment - 1) / kAlignment *
+                          kAlignment;
+    bytes.resize(offset + size_t(count) * sizeof(T));
+    std::memset(bytes.data() + offset, fill, size_t(count) * sizeof(T));
+    return reinterpret_cast<T *>(begin + offset);
+  }
+  /// The bytes of a table that take() has given.
+  template <typename T> T *at(T *table) {
+    return reinterpret_cast<T *>(bytes.data() +
+                                 (reinterpret_cast<CUdeviceptr>(table) - begin));
+  }
+  const std::vector<char> &image() const { return bytes; }
+
+private:
+  CUdeviceptr begin;
+  std::vector<char> bytes;
+};
+
+/// Alignment of the tables of a pool, of the layers and of the counters.
+constexpr int64_t kAlignmentSlack = 1024;
+
+int64_t bytesOfTables(const RowPoolLayout &sizes) {
+  return sizes.tableBytes +
+         int64_t(sizes.poolOf.size() * sizeof(ss::RowLayer)) +
+         int64_t(sizes.pools.size() + 1) * kAlignmentSlack;
+}
+
+} // namespace
+
+PoolPlan planPools(const Manifest &manifest, const CudaLayout &layout) {
+  const RowPoolLayout sizes(manifest, layoutsOf(layout), layout.slots);
+  PoolPlan plan;
+  plan.tables = bytesOfTables(sizes);
+  plan.worst = plan.tables + sizes.worstBytes;
+  plan.expected = plan.tables + sizes.expectedBytes;
+  plan.pools = sizes.pools;
+  return plan;
+}
+
+int64_t PoolPlan::least(int64_t unit) const {
+  int64_t bytes = 0;
+  for (const RowPoolSizes &pool : pools)
+    bytes += pool.mappedBytes(1, std::max<int64_t>(1, unit));
+  return bytes;
+}
+
+RowPools::RowPools(std::shared_ptr<const Context> owner,
+                   const KernelCompiler &compiler, const Manifest &manifest,
+                   const CudaLayout &layout, CUdeviceptr begin, int64_t limit,
+                   const OwnStream &own)
+    : context(std::move(owner)),
+      sizes(manifest, layoutsOf(layout), layout.slots),
+      module(context, "ss_rows", compiled(compiler)),
+      planFunction(module.function("ss_plan_rows")),
+      placeFunction(module.function("ss_place_rows")),
+      provideFunction(module.function("ss_provide_rows")),
+      moveFunction(module.function("ss_move_rows")),
+      checkFunction(module.function("ss_check_range")),
+      settleFunction(module.function("ss_settle_rows")),
+      cancelFunction(module.function("ss_cancel_rows")),
+      releaseFunction(module.function("ss_release_rows")),
+      tables(context, size_t(bytesOfTables(sizes))) {
+  budget.limit = limit == 0 ? 0 : limit - int64_t(tables.bytes());
+  if (limit > 0 && context->mappingUnit() == 0)
+    sizes.fitInto(budget.limit);
+  for (const RowPoolSizes &pool : sizes.pools)
+    memory.emplace_back(context, pool, budget);
+  fillTables(manifest, layout, begin, own);
+}
+
+CUdeviceptr RowPools::rowsOf(size_t layer) const {
+  return memory[size_t(sizes.poolOf[layer])].rows();
+}
+
+CUdeviceptr RowPools::weightsOf(size_t layer) const {
+  return memory[size_t(sizes.poolOf[layer])].weights();
+}
+
+ss::RowLayer RowPools::layerTable(const LayerManifest &layer,
+                                  const LayerPlaces &places, CUdeviceptr begin,
+                                  int32_t pool) const {
+  auto address = [&]<typename T>(int64_t offset, T *) {
+    return reinterpret_cast<T *>(begin + CUdeviceptr(offset));
+  };
+  int32_t *words = nullptr;
+  int64_t *longs = nullptr;
+  const LayerLayout &layout = places.sizes;
+  ss::RowLayer table = {};
+  table.row_base = address(places.rowBase, longs);
+  table.row_capacity = address(places.rowCapacity, words);
+  table.rank = address(places.rank, words);
+  table.status = address(places.status, words);
+  table.count = address(places.count, words);
+  table.due = address(places.due, words);
+  table.due_count = address(places.dueCount, words);
+  table.work = address(places.work, words);
+  table.work_count = address(places.workCount, words);
+  table.dense_work = address(places.denseWork, words);
+  table.dense_count = address(places.denseCount, words);
+  table.dense_place = address(places.densePlace, longs);
+  table.folds = address(places.folds, words);
+  table.back_count = address(places.backCount, words);
+  table.most_back = places.mostBack;
+  table.back_work = address(places.backWork, words);
+  table.back_matrix = address(places.backMatrix, longs);
+  table.back_base = address(places.backBase, longs);
+  table.back_rank = address(places.backRank, words);
+  table.back_status = address(places.backStatus, words);
+  table.last = address(places.last, words);
+  table.last_count = address(places.lastCount, words);
+  table.noted = address(places.noted, words);
+  table.heads = layer.heads;
+  table.pool = pool;
+  table.pairs = layer.buffer + layer.draft;
+  table.bound = boundOf(layer);
+  table.break_even =
+      layout.denseFallback ? int32_t(layout.breakEvenRank) : INT32_MAX;
+  table.dense_rows = int32_t(layout.denseRows);
+  table.row_elements = int32_t(layout.rowFloats);
+  table.out_is_rows = layout.storage == Storage::F32;
+  table.matrix_elements = int32_t(layout.denseFloats);
+  table.live_row = int32_t(layout.liveBytes(1) - layout.liveBytes(0));
+  table.live_buffer = int32_t(layout.liveBytes(0));
+  table.live_matrix = int32_t(layout.liveBytes(-1));
+  table.room = kRoomRows;
+  table.spare = kSpareRows;
+  return table;
+}
+
+void RowPools::fillTables(const Manifest &manifest, const CudaLayout &layout,
+                          CUdeviceptr begin, const OwnStream &own) {
+  TableImage image(tables.address());
+  arguments.layers = image.take<ss::RowLayer>(int64_t(sizes.poolOf.size()));
+  arguments.pools = image.take<ss::RowPool>(int64_t(sizes.pools.size()));
+  arguments.counters = image.take<int64_t>(ss::kRowCounters);
+  arguments.faults = image.take<int32_t>(1);
+  arguments.pool_count = int32_t(sizes.pools.size());
+  for (size_t i = 0; i < sizes.pools.size(); ++i) {
+    const RowPoolSizes &size = sizes.pools[i];
+    ss::RowPool pool = {};
+    pool.rows = reinterpret_cast<char *>(memory[i].rows());
+    pool.weights = reinterpret_cast<float *>(memory[i].weights());
+    pool.row_bytes = size.rowBytes;
+    pool.chunk_rows = size.chunkRows;
+    pool.chunk_count = size.chunkCount;
+    pool.class_count = int32_t(size.capacity.size());
+    pool.most_requests = size.mostRequests();
+    std::copy(size.capacity.begin(), size.capacity.end(), pool.capacity);
+    std::copy(size.blocks.begin(), size.blocks.end(), pool.blocks);
+    auto *classOf = image.take<int32_t>(int64_t(size.classOf.size()));
+    std::copy(size.classOf.begin(), size.classOf.end(), image.at(classOf));
+    pool.class_of = classOf;
+    pool.chunk_class = image.take<int32_t>(size.chunkCount, 0xff);
+    pool.free_blocks =
+        image.take<uint32_t>(int64_t(size.chunkCount) * ss::kMaskWords);
+    pool.leaving = image.take<int32_t>(size.chunkCount);
+    pool.requests = image.take<ss::RowRequest>(size.mostRequests());
+    pool.granted = image.take<int32_t>(size.mostRequests());
+    pool.report = memory[i].reportOnDevice();
+    pool.limit = memory[i].limitOnDevice();
+    pool.bound = INT32_MAX;
+    image.at(arguments.pools)[i] = pool;
+  }
+  auto *layers = const_cast<ss::RowLayer *>(arguments.layers);
+  for (size_t l = 0; l < sizes.poolOf.size(); ++l) {
+    tableOf.push_back(arguments.layer_count);
+    if (sizes.poolOf[l] >= 0)
+      image.at(layers)[arguments.layer_count++] =
+          layerTable(manifest.layers[l], layout.layers[l], begin,
+                     sizes.poolOf[l]);
+  }
+  if (image.image().size() > tables.bytes())
+    fail(SS_INTERNAL, "tables of row pools take ", image.image().size(),
+         " bytes, expected at most ", tables.bytes(), ": report it");
+  own.copyIn(tables.address(), image.image().data(), image.image().size());
+}
+
+void RowPools::launch(CUfunction function, unsigned x, unsigned y,
+                      unsigned threads, CUstream stream,
+                      void **parameters) const {
+  SS_CUDA(context->driver(), cuLaunchKernel(function, x, y, 1, threads, 1, 1, 0,
+                                            stream, parameters, nullptr));
+}
+
+/// Blocks for work of any size: they go on to what is left.
+unsigned RowPools::wideGrid() const {
+  return unsigned(context->multiprocessors()) * 4;
+}
+
+void RowPools::prepare(int32_t ahead, CUstream stream, bool counted) {
+  if (arguments.layer_count == 0)
+    return;
+  plan(0, arguments.layer_count, ahead, stream);
+  provide(stream, counted);
+  move(stream);
+}
+
+void RowPools::prepareLayer(size_t layer, int32_t ahead, CUstream stream,
+                            bool counted) {
+  plan(tableOf[layer], 1, ahead, stream);
+  provide(stream, counted);
+  move(stream);
+}
+
+void RowPools::plan(int32_t first, int32_t count, int32_t ahead,
+                    CUstream stream) {
+  constexpr unsigned kAllThreads = 1024;
+  ss::RowTables given = arguments;
+  void *parameters[] = {&given, &first, &ahead};
+  launch(planFunction, unsigned(count), 1, kAllThreads, stream, parameters);
+}
+
+/// Copies what moves, and sets where states are.
+void RowPools::move(CUstream stream) const {
+  constexpr unsigned kThreads = 256;
+  ss::RowTables given = arguments;
+  void *parameters[] = {&given};
+  launch(moveFunction, wideGrid(), unsigned(given.pool_count), kThreads, stream,
+         parameters);
+}
+
+/// Answers what was asked, and reports.
+void RowPools::provide(CUstream stream, bool counted) {
+  constexpr unsigned kAllThreads = 1024;
+  ss::RowPool *pools = arguments.pools;
+  void *parameters[] = {&pools};
+  launch(provideFunction, unsigned(arguments.pool_count), 1, kAllThreads,
+         stream, parameters);
+  for (PoolMemory &pool : memory)
+    if (counted)
+      pool.noteStep();
+}
+
+void RowPools::checkRange(size_t layer, CUstream stream) const {
+  constexpr unsigned kBlocks = 64, kThreads = 256;
+  ss::RowTables given = arguments;
+  int32_t index = tableOf[layer];
+  void *parameters[] = {&given, &index};
+  launch(checkFunction, kBlocks, 1, kThreads, stream, parameters);
+}
+
+void RowPools::settle(CUstream stream) const {
+  launchOverRequests(settleFunction, -1, stream);
+}
+
+void RowPools::settleLayer(size_t layer, CUstream stream) const {
+  launchOverRequests(settleFunction, tableOf[layer], stream);
+}
+
+void RowPools::cancel(bool again, CUstream stream) const {
+  launchOverRequests(cancelFunction, again, stream);
+}
+
+void RowPools::launchOverRequests(CUfunction function, int32_t what,
+                                  CUstream stream) const {
+  if (arguments.layer_count == 0)
+    return;
+  constexpr unsigned kBlocks = 8, kThreads = 256;
+  ss::RowTables given = arguments;
+  void *parameters[] = {&given, &what};
+  launch(function, kBlocks, unsigned(given.pool_count), kThreads, stream,
+         parameters);
+}
+
+bool RowPools::place(size_t layer, std::span<const int32_t> states,
+                     std::span<const int32_t> rows, int32_t *scratch,
+                     CUstream stream) {
+  const auto pool = size_t(sizes.poolOf[layer]);
+  const RowPoolSizes &size = sizes.pools[pool];
+  std::vector<int64_t> blocks(size.capacity.size());
+  for (int32_t wanted : rows)
+    ++blocks[size_t(size.classOf[size_t(wanted)])];
+  int64_t chunks = 0;
+  for (size_t c = 0; c < blocks.size(); ++c)
+    chunks += (blocks[c] + size.blocks[c] - 1) / size.blocks[c];
+  if (!memory[pool].reserve(chunks))
+    return false;
+  auto upload = [&](int32_t *to, std::span<const int32_t> from) {
+    SS_CUDA(context->driver(),
+            cuMemcpyHtoDAsync(reinterpret_cast<CUdeviceptr>(to), from.data(),
+                              from.size_bytes(), stream));
+  };
+  auto count = int32_t(states.size());
+  int32_t *second = scratch + count;
+  upload(scratch, states);
+  upload(second, rows);
+  ss::RowTables given = arguments;
+  int32_t index = tableOf[layer];
+  void *parameters[] = {&given, &index, &scratch, &second, &count};
+  constexpr unsigned kThreads = 256;
+  launch(placeFunction, wideGrid(), 1, kThreads, stream, parameters);
+  provide(stream, true);
+  move(stream);
+  return true;
+}
+
+void RowPools::release(int32_t slot, CUstream stream) const {
+  if (arguments.layer_count == 0)
+    return;
+  constexpr unsigned kThreads = 128;
+  ss::RowTables given = arguments;
+  void *parameters[] = {&given, &slot};
+  launch(releaseFunction, unsigned(given.layer_count), 1, kThreads, stream,
+         parameters);
+}
+
+PoolMemory::Room RowPools::tend(int64_t slotsInUse, bool released,
+                                bool stepFollows, bool mayUnmap,
+                                CUstream stream) {
+  auto worst = PoolMemory::Room::Enough;
+  for (PoolMemory &pool : memory)
+    worst = std::max(worst, pool.tend(slotsInUse, readers > 0, mayUnmap));
+  // Where no step follows nobody else would say what is free now, nor that a
+  // lower limit was seen.
+  for (const PoolMemory &pool : memory)
+    released |= pool.waitsForReport();
+  if (released && !stepFollows && arguments.layer_count > 0)
+    provide(stream, true);
+  return worst;
+}
+
+RowPools::Counters RowPools::counters(const OwnStream &own) const {
+  int64_t counted[ss::kRowCounters] = {};
+  own.copyOut(counted, reinterpret_cast<CUdeviceptr>(arguments.counters),
+              sizeof counted);
+  Counters result;
+  result.folds = counted[ss::kFolds];
+  result.wentDense = counted[ss::kWentDense];
+  result.wentFactored = counted[ss::kWentFactored];
+  result.tightened = counted[ss::kTightenedCount];
+  double held = 0, live = 0;
+  for (size_t i = 0; i < memory.size(); ++i) {
+    const ss::PoolReport report = memory[i].report();
+    const RowPoolSizes &pool = sizes.pools[i];
+    const int64_t rowBytes = pool.rowBytes + int64_t(sizeof(float));
+    result.blockBytes += report.used_rows * rowBytes;
+    result.steps = report.step;
+    held += double(report.chunk_sum) * double(pool.chunkRows * rowBytes);
+    live += double(report.live_sum);
+  }
+  if (result.steps > 0) {
+    result.meanHeld = double(tables.bytes()) + held / double(result.steps);
+    result.meanLive = live / double(result.steps);
+  }
+  return result;
+}
+
+int32_t RowPools::takeFaults(const OwnStream &own) const {
+  const auto word = reinterpret_cast<CUdeviceptr>(arguments.faults);
+  int32_t faults = 0;
+  own.copyOut(&faults, word, sizeof faults);
+  if (faults != 0) {
+    own.zero(word, sizeof faults);
+    own.wait();
+  }
+  return faults;
+}
+
+} // namespace sinkstate::runtime::cuda

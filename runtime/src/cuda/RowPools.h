@@ -1,0 +1,142 @@
+//===- RowPools.h - Rows of all states of an engine on a GPU ----*- C++ -*-===//
+//
+// The kernels of device/pool.cuh and device/rows.cuh, and the memory that they
+// hand out. A step calls prepare() before its first decode, launches over the
+// lists that this makes, and calls settle() after its last compaction; all of
+// it can be captured. tend() is for the time between steps.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SINKSTATE_CUDA_ROWPOOLS_H
+#define SINKSTATE_CUDA_ROWPOOLS_H
+
+#include "cuda/CudaLayout.h"
+#include "cuda/KernelCompiler.h"
+#include "cuda/Module.h"
+#include "cuda/PoolMemory.h"
+#include "cuda/RowPoolLayout.h"
+#include "cuda/device/rows.cuh"
+
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace sinkstate::runtime::cuda {
+
+/// Bytes of the pools of an engine, tables included.
+struct PoolPlan {
+  int64_t worst = 0, expected = 0;
+  int64_t tables = 0; ///< of those
+  /// Of one chunk of every pool: without that nothing works. `unit`: bytes that
+  /// are mapped at a time; 0: any number.
+  int64_t least(int64_t unit) const;
+  std::vector<RowPoolSizes> pools;
+};
+PoolPlan planPools(const Manifest &manifest, const CudaLayout &layout);
+
+class RowPools {
+public:
+  /// `begin`: where the offsets of `layout` start. `limit`: most bytes of rows,
+  /// weights and tables; 0: none.
+  RowPools(std::shared_ptr<const Context> context,
+           const KernelCompiler &compiler, const Manifest &manifest,
+           const CudaLayout &layout, CUdeviceptr begin, int64_t limit,
+           const OwnStream &own);
+
+  /// Rows of a layer's pool, from its beginning, that may be read: for any thread
+  /// that keeps tend() from unmapping.
+  int64_t readableRows(size_t layer) const {
+    return memory[size_t(sizes.poolOf[layer])].readableRows();
+  }
+  /// Where the rows and the weights of a layer's pool begin.
+  CUdeviceptr rowsOf(size_t layer) const;
+  CUdeviceptr weightsOf(size_t layer) const;
+
+  /// Makes the lists of all layers, `work` and `dense_work`, from what is due,
+  /// and gives the states on them the rows that they need. `ahead`: pairs that
+  /// will be in a buffer beyond its count. `counted`: the launches run, and are
+  /// not captured.
+  void prepare(int32_t ahead, CUstream stream, bool counted);
+  /// The same for one layer, whose list of due states has changed within a step:
+  /// for compactions that do not wait for the end of the step, each between this
+  /// and settle(). cancel() first, once a step.
+  void prepareLayer(size_t layer, int32_t ahead, CUstream stream, bool counted);
+  /// Nothing will be launched over the lists that prepare() made.
+  /// `again`: because it will be called again in this step.
+  void cancel(bool again, CUstream stream) const;
+  /// In layers of f16, after densify and before the compaction: what does not
+  /// fit the type stays in factors, and is listed for the compaction.
+  void checkRange(size_t layer, CUstream stream) const;
+  /// Ends what prepare() has begun: states that went dense take their block.
+  void settle(CUstream stream) const;
+  /// The same for one layer, while compactions of others are under way.
+  void settleLayer(size_t layer, CUstream stream) const;
+  /// Between steps: blocks of at least rows[i] rows for states[i] of a layer,
+  /// whose contents are lost; their rank is 0. False where there is no memory,
+  /// and some states may have got theirs. `scratch`: two tables on the device,
+  /// one after the other, with room for all of them.
+  bool place(size_t layer, std::span<const int32_t> states,
+             std::span<const int32_t> rows, int32_t *scratch, CUstream stream);
+  /// The states of a slot have no rows any more.
+  void release(int32_t slot, CUstream stream) const;
+
+  /// Looks at what the device has reported, maps more memory, gives back what
+  /// nobody uses. Waits for nothing; what it queues on `stream` is no part of a
+  /// step and is not to be captured. The worst of all pools. `released`: states have given rows back since the last step;
+  /// `stepFollows`: a step will report at once; `mayUnmap`: nobody reads rows
+  /// during the call.
+  PoolMemory::Room tend(int64_t slotsInUse, bool released, bool stepFollows,
+                        bool mayUnmap, CUstream stream);
+  /// Threads that read rows beside the steps: while there are any, a state moves
+  /// in the step of its compaction alone.
+  void addReader() { ++readers; }
+  void removeReader() { --readers; }
+
+  int64_t tableBytes() const { return int64_t(tables.bytes()); }
+  int64_t heldBytes() const { return budget.held + tableBytes(); }
+  int64_t peakBytes() const { return budget.peak + tableBytes(); }
+  int64_t limit() const { return budget.limit; }
+
+  /// What the device has counted; waits for `own`.
+  struct Counters {
+    int64_t folds = 0, wentDense = 0, wentFactored = 0, tightened = 0;
+    int64_t steps = 0;
+    int64_t blockBytes = 0; ///< of blocks in use, as of the last step
+    /// Over the steps: bytes held, tables included, and bytes by the formula.
+    double meanHeld = 0, meanLive = 0;
+  };
+  Counters counters(const OwnStream &own) const;
+  /// The fault bits since the last call.
+  int32_t takeFaults(const OwnStream &own) const;
+
+private:
+  void fillTables(const Manifest &manifest, const CudaLayout &layout,
+                  CUdeviceptr begin, const OwnStream &own);
+  ss::RowLayer layerTable(const LayerManifest &layer,
+                          const LayerPlaces &places, CUdeviceptr begin,
+                          int32_t pool) const;
+  void plan(int32_t first, int32_t count, int32_t ahead, CUstream stream);
+  void provide(CUstream stream, bool counted);
+  void move(CUstream stream) const;
+  void launch(CUfunction function, unsigned x, unsigned y, unsigned threads,
+              CUstream stream, void **parameters) const;
+  void launchOverRequests(CUfunction function, int32_t what,
+                          CUstream stream) const;
+  unsigned wideGrid() const;
+
+  std::shared_ptr<const Context> context;
+  RowPoolLayout sizes;
+  Module module;
+  CUfunction planFunction, placeFunction, provideFunction, moveFunction, checkFunction,
+      settleFunction, cancelFunction, releaseFunction;
+  PoolMemory::Budget budget;
+  std::deque<PoolMemory> memory; ///< by pool
+  DeviceMemory tables;
+  ss::RowTables arguments = {};
+  std::vector<int32_t> tableOf; ///< by layer: its number among RowTables'
+  int32_t readers = 0;
+};
+
+} // namespace sinkstate::runtime::cuda
+
+#endif

@@ -1,0 +1,194 @@
+//===- AsynchronousConsolidator.cpp - Results when they are there ---------===//
+
+#include "cuda/consolidation/AsynchronousConsolidator.h"
+
+#include "capi/Failure.h"
+#include "observe/Log.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace sinkstate::runtime::cuda {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Jobs under way: one in every stage, one before each.
+constexpr int32_t kMostJobs = 6;
+/// Between two looks at the device's notes: far below a step's time; longer
+/// and longer while nothing happens.
+constexpr auto kShortest = 50us;
+constexpr std::chrono::microseconds kLongest = 5ms;
+
+} // namespace
+
+AsynchronousConsolidator::AsynchronousConsolidator(
+    const ConsolidatedStates &states, const ss_engine_options &options,
+    const KernelCompiler &compiler)
+    : CudaConsolidator(states, options, compiler, kMostJobs),
+      context(states.context) {
+  ended.reserve(kMostJobs);
+  pipeline = std::make_unique<consolidation::Pipeline>(
+      static_cast<consolidation::StateTransfer &>(*this),
+      stagesOf(options, kMostJobs));
+  watcher = std::thread([this] { watch(); });
+}
+
+AsynchronousConsolidator::~AsynchronousConsolidator() {
+  {
+    std::lock_guard lock(mutex);
+    stopping = true;
+  }
+  stopped.notify_all();
+  watcher.join();
+  {
+    std::lock_guard lock(boxMutex);
+    boxesClosed = true;
+  }
+  boxFreed.notify_all();
+  pipeline.reset();
+}
+
+//===----------------------------------------------------------------------===//
+// The threads of the stages
+//===----------------------------------------------------------------------===//
+
+void AsynchronousConsolidator::download(HostJob &job) {
+  ignoreCaptures(*context);
+  CudaConsolidator::download(job);
+}
+
+int32_t AsynchronousConsolidator::takeBox() {
+  std::unique_lock lock(boxMutex);
+  for (;;) {
+    if (boxesClosed)
+      return -1;
+    for (int32_t box = 0; box < ss::kMailboxes; ++box)
+      if (!boxBusy[box]) {
+        boxBusy[box] = true;
+        return box;
+      }
+    boxFreed.wait(lock);
+  }
+}
+
+void AsynchronousConsolidator::freeBox(int32_t box) {
+  rows.clear(box);
+  {
+    std::lock_guard lock(boxMutex);
+    boxBusy[box] = false;
+  }
+  boxFreed.notify_all();
+}
+
+void AsynchronousConsolidator::upload(HostJob &job) {
+  if (std::none_of(job.states.begin(), job.states.end(),
+                   [](const StateCopy &copy) { return copy.done; }))
+    return;
+  ignoreCaptures(*context);
+  const int32_t box = takeBox();
+  if (box < 0)
+    return;
+  try {
+    HostJob *one = &job;
+    rows.publish(box, {&one, 1});
+    job.place = box;
+  } catch (const std::exception &failure) {
+    // Nobody knows what the device has of it: no mailbox is used again.
+    {
+      std::lock_guard lock(boxMutex);
+      boxesClosed = true;
+    }
+    writeLog(SS_LOG_WARNING, "consolidation",
+             "results were not uploaded: ", failure.what());
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The watcher
+//===----------------------------------------------------------------------===//
+
+void AsynchronousConsolidator::watch() {
+  ignoreCaptures(*context);
+  std::chrono::microseconds pause = kShortest;
+  std::unique_lock lock(mutex);
+  while (!stopping) {
+    try {
+      const bool busy = poll() || scheduler.underWay() > 0;
+      pause = busy ? kShortest : std::min(2 * pause, kLongest);
+    } catch (const std::exception &failure) {
+      // States stay as compaction leaves them, which is as exact.
+      writeLog(SS_LOG_WARNING, "consolidation",
+               "it ends, and decoding goes on without: ", failure.what());
+      failed = true;
+      return;
+    }
+    stopped.wait_for(lock, pause);
+  }
+}
+
+bool AsynchronousConsolidator::noteChanges() {
+  bool any = false;
+  forEachChange([&](int32_t layer, int32_t slot, uint64_t note) {
+    any = true;
+    // New contents of a slot are seen by their epoch alone.
+    if (note & ss::kNoteCompacted)
+      scheduler.compacted(layer, slot, note >> ss::kNoteBits,
+                          (note & ss::kNoteDue) != 0, now());
+  });
+  return any;
+}
+
+bool AsynchronousConsolidator::land(HostJob &job) {
+  if (job.place >= 0 && !rows.isAnswered(job.place))
+    return false;
+  std::vector<uint8_t> landed(job.states.size());
+  if (job.place >= 0) {
+    rows.forEachAnswer(job.place, [&](HostJob &, size_t state, bool taken,
+                                      int64_t position) {
+      landed[state] = taken;
+      noteAnswer(job, job.states[state], taken, position);
+    });
+    freeBox(job.place);
+  }
+  finish(job, landed);
+  return true;
+}
+
+bool AsynchronousConsolidator::poll() {
+  bool any = noteChanges();
+  while (std::unique_ptr<HostJob> job = pipeline->tryTake()) {
+    ended.push_back(std::move(job));
+    any = true;
+  }
+  any |= std::erase_if(ended, [&](const std::unique_ptr<HostJob> &job) {
+           return land(*job);
+         }) > 0;
+  if (!any)
+    return false; // time alone makes nothing ready
+  const auto epochs = [this](int32_t layer, int32_t slot) {
+    return rows.epoch(layer, slot);
+  };
+  while (std::optional<consolidation::Job> job =
+             scheduler.next(now(), epochs))
+    pipeline->submit(rows.prepare(std::move(*job)));
+  return true;
+}
+
+void AsynchronousConsolidator::drain(CUstream stream) {
+  for (;;) {
+    {
+      std::lock_guard lock(mutex);
+      if (failed)
+        return;
+      poll();
+      if (scheduler.underWay() == 0)
+        return;
+    }
+    rows.swapIn(stream);
+    SS_CUDA(context->driver(), cuStreamSynchronize(stream));
+    std::this_thread::sleep_for(kShortest);
+  }
+}
+
+} // namespace sinkstate::runtime::cuda

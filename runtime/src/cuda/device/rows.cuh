@@ -1,0 +1,505 @@
+// Where the rows of states lie, and in which form: what happens to the blocks
+// of pool.cuh around the compactions of a step. Before them the states that are
+// due get room for all that a compaction may leave, or give back what is too
+// much, and those that are smaller as a matrix get a block for it; after the
+// compactions the matrices take the factors' place.
+#pragma once
+
+#include "pool.cuh"
+
+namespace ss {
+
+/// Bits of a state's status that this file touches, as in routines.h.
+constexpr int32_t kNotFinite = 1, kNotConverged = 4, kTightened = 8;
+
+/// Folds of a dense state between two attempts to store it in factors again.
+constexpr int32_t kFoldsPerAttempt = 16;
+
+/// Words of RowTables::faults.
+enum RowFault : int32_t {
+  kRowsDenied = 1,    ///< a compaction kept less than the policy would have
+  kTooManyRequests = 2 ///< a batch named a slot twice
+};
+
+/// One factored layer. The arrays are those that kernels get.
+struct RowLayer {
+  int64_t *row_base;          // [states]
+  int32_t *row_capacity;      // [states]; 0: no block
+  int32_t *rank;              // [states]
+  int32_t *status;            // [states]
+  const int32_t *count;       // [slots]
+  const int32_t *due;         // [states], what the schedule lists
+  const int32_t *due_count;   // [1]
+  int32_t *work;              // [states], of those: what is compacted
+  int32_t *work_count;        // [1]
+  int32_t *dense_work;        // [states], and what is densified
+  int32_t *dense_count;       // [1]
+  int64_t *dense_place;       // [states] out_base of those
+  int32_t *folds;             // [states], since the state went dense
+  // What a decomposition of matrices works on, beside the states' own tables.
+  int32_t *back_work;         // [states], states to decompose
+  int32_t *back_count;        // [1]
+  int64_t *back_matrix;       // [states], elements from the pool's begin, as listed
+  int64_t *back_base;         // [states], rows for the factors
+  int32_t *back_rank;         // [states], what was found
+  int32_t *back_status;       // [states]
+  int32_t *last;              // [states], what was due in the last step
+  int32_t *last_count;        // [1]
+  int32_t *noted;             // [states], bytes that RowPool::live has of it
+  int32_t heads, pool;
+  int32_t pairs;              // of a full buffer, drafts included
+  int32_t bound;              // most rows of a state in factors
+  int32_t break_even;         // rank from which a state goes dense
+  int32_t most_back;          // rank up to which it comes back; 0: it does not
+  int32_t dense_rows;         // rows that a matrix takes
+  int32_t row_elements;       // of a row
+  int32_t out_is_rows;        // 1: densify's `out` is the pool itself
+  int32_t matrix_elements;
+  // docs/state-math.md section 7: a row, the buffer, the matrix.
+  int32_t live_row, live_buffer, live_matrix;
+  int32_t room;               // rows more than needed in a new block
+  int32_t spare;              // rows too many before a smaller block is asked for
+};
+
+struct RowTables {
+  const RowLayer *layers;
+  RowPool *pools;
+  int64_t *counters; // [kRowCounters]
+  int32_t *faults;   // [1]
+  int32_t layer_count, pool_count;
+};
+
+/// Places of RowTables::counters.
+enum RowCounter : int32_t {
+  kFolds,
+  kWentDense,
+  kWentFactored,
+  kTightenedCount,
+  kRowCounters
+};
+
+/// `out_base` of a densify kernel for a matrix that begins at a row of the
+/// pool, as docs/interfaces.md section 3 has it.
+SS_BOTH_SIDES int64_t matrix_place(const RowLayer &layer, int64_t row) {
+  const int64_t element = row * layer.row_elements;
+  return layer.out_is_rows ? element : -1 - element;
+}
+
+SS_BOTH_SIDES void list_dense(const RowLayer &layer, int32_t state, int64_t row) {
+  const int32_t place = add_shared(layer.dense_count, 1);
+  layer.dense_work[place] = state;
+  layer.dense_place[place] = matrix_place(layer, row);
+}
+
+/// A matrix to decompose, where it is, into the rows at `base`.
+SS_BOTH_SIDES void list_back(const RowLayer &layer, int32_t state, int64_t base) {
+  const int32_t place = add_shared(layer.back_count, 1);
+  layer.back_work[place] = state;
+  layer.back_matrix[place] = layer.row_base[state] * layer.row_elements;
+  layer.back_base[state] = base;
+}
+
+SS_BOTH_SIDES void list_compact(const RowLayer &layer, int32_t state) {
+  layer.work[add_shared(layer.work_count, 1)] = state;
+}
+
+/// Rows that a compaction of the state may leave at most.
+SS_BOTH_SIDES int32_t rows_needed(const RowLayer &layer, int32_t state, int32_t ahead) {
+  const int32_t pairs = layer.count[state / layer.heads] + ahead;
+  const int32_t rows = layer.rank[state] + (pairs < layer.pairs ? pairs : layer.pairs);
+  return rows < layer.bound ? rows : layer.bound;
+}
+
+SS_BOTH_SIDES int32_t with_room(const RowLayer &layer, int32_t rows) {
+  const int32_t more = rows + layer.room;
+  return more < layer.bound ? more : layer.bound;
+}
+
+/// Whether a block is to be left: its chunk is hardly used, or the pool shrinks.
+SS_BOTH_SIDES bool is_to_leave(const RowPool &pool, int64_t base) {
+  if (base < kScrapRows)
+    return false;
+  const int32_t chunk = chunk_at(pool, base);
+  return chunk >= pool.bound || pool.leaving[chunk];
+}
+
+/// Whether a state of these rows gets another block.
+SS_BOTH_SIDES bool wants_block(const RowLayer &layer, const RowPool &pool, int64_t base,
+                               int32_t capacity, int32_t needed) {
+  if (capacity < needed || is_to_leave(pool, base))
+    return true;
+  return capacity > needed + layer.room + layer.spare &&
+         capacity > pool.capacity[pool.class_of[with_room(layer, needed)]];
+}
+
+/// Brings the sum of live bytes up to date.
+SS_BOTH_SIDES void note_live(const RowLayer &layer, RowPool &pool, int32_t state, int32_t bytes) {
+  const int32_t before = layer.noted[state];
+  layer.noted[state] = bytes;
+  if (bytes != before)
+    add_shared(&pool.live, int64_t(bytes) - before);
+}
+
+SS_BOTH_SIDES int32_t live_bytes(const RowLayer &layer, int32_t rank) {
+  const int64_t factors = int64_t(rank) * layer.live_row + layer.live_buffer;
+  return rank < 0 || factors > layer.live_matrix ? layer.live_matrix : int32_t(factors);
+}
+
+/// A dense state is written in place, at the address that it has when the step
+/// is through with moving. Now and then it is tried whether factors would do.
+SS_BOTH_SIDES void plan_dense(const RowTables &tables, RowPool &pool, RowRequest request) {
+  const RowLayer &layer = tables.layers[request.layer];
+  const int32_t state = request.state;
+  const int64_t base = layer.row_base[state];
+  const int32_t folds = ++layer.folds[state];
+  if (layer.most_back > 0 && folds % kFoldsPerAttempt == 0) {
+    request.purpose = kGoBack;
+    ask_block(pool, layer.most_back + 1, request);
+  } else if (is_to_leave(pool, base) && ask_block(pool, layer.dense_rows, request)) {
+    return; // listed when it has moved
+  }
+  list_dense(layer, state, base);
+  add_shared(tables.counters + kFolds, 1);
+}
+
+/// Plans for one state that is due: what it is listed for, and what it asks.
+SS_BOTH_SIDES void plan_state(const RowTables &tables, int32_t index, int32_t state,
+                              int32_t ahead) {
+  const RowLayer &layer = tables.layers[index];
+  RowPool &pool = tables.pools[layer.pool];
+  const int32_t rank = layer.rank[state], capacity = layer.row_capacity[state];
+  const int64_t base = layer.row_base[state];
+  RowRequest request = {index, state, 0, 0, kResize, 0};
+  note_live(layer, pool, state, live_bytes(layer, rank));
+  if (rank < 0) {
+    plan_dense(tables, pool, request);
+    return;
+  }
+  bool listed = false;
+  if (rank >= layer.break_even) {
+    request.purpose = kGoDense;
+    listed = ask_block(pool, layer.dense_rows, request); // when the answer is there
+    request.purpose = kResize;
+  }
+  const int32_t needed = rows_needed(layer, state, ahead);
+  if (wants_block(layer, pool, base, capacity, needed) &&
+      !ask_block(pool, with_room(layer, needed), request))
+    or_shared(reinterpret_cast<uint32_t *>(tables.faults), kTooManyRequests);
+  if (!listed)
+    list_compact(layer, state);
+}
+
+/// A state that the last step has compacted gives back what it does not fill,
+/// where memory is short.
+SS_BOTH_SIDES void squeeze_state(const RowTables &tables, int32_t index, int32_t state) {
+  const RowLayer &layer = tables.layers[index];
+  RowPool &pool = tables.pools[layer.pool];
+  const int32_t rank = layer.rank[state];
+  // Others are due again already.
+  if (rank < 0 || layer.count[state / layer.heads] != 0 || layer.pairs < 2)
+    return;
+  if (layer.row_capacity[state] > pool.capacity[pool.class_of[rank]])
+    ask_block(pool, rank, {index, state, 0, 0, kResize, 0});
+}
+
+/// What a state held is lost; it gets a block of at least `rows` rows.
+SS_BOTH_SIDES void place_state(const RowTables &tables, int32_t index, int32_t state,
+                               int32_t rows) {
+  const RowLayer &layer = tables.layers[index];
+  RowPool &pool = tables.pools[layer.pool];
+  layer.rank[state] = 0;
+  layer.folds[state] = 0;
+  const int32_t capacity = layer.row_capacity[state];
+  if (capacity < rows || capacity > pool.capacity[pool.class_of[rows]])
+    ask_block(pool, rows, {index, state, 0, 0, kResize, 0});
+}
+
+//===-- Moving: a team of threads per request ----------------------------===//
+
+/// Copies `bytes` bytes; both ends and the size are multiples of 2.
+SS_BOTH_SIDES void copy_bytes(char *to, const char *from, int64_t bytes, int32_t lane,
+                              int32_t lanes) {
+#ifdef __CUDACC_RTC__
+  const uint32_t unaligned = uint32_t((unsigned long long)(to) | (unsigned long long)(from) |
+                                      (unsigned long long)(bytes));
+  if (unaligned % 16 == 0) {
+    auto *target = reinterpret_cast<int4 *>(to);
+    auto *source = reinterpret_cast<const int4 *>(from);
+#pragma unroll 4
+    for (int64_t i = lane; i < bytes / 16; i += lanes)
+      target[i] = source[i];
+    return;
+  }
+#endif
+  auto *target = reinterpret_cast<short *>(to);
+  auto *source = reinterpret_cast<const short *>(from);
+  for (int64_t i = lane; i < bytes / 2; i += lanes)
+    target[i] = source[i];
+}
+
+/// Everything that a state stores, to another row of its pool.
+SS_BOTH_SIDES void copy_state(const RowLayer &layer, const RowPool &pool, int32_t rank,
+                              int64_t from, int64_t to, int32_t lane, int32_t lanes) {
+  const int64_t element = pool.row_bytes / layer.row_elements;
+  const int64_t bytes = rank < 0 ? layer.matrix_elements * element : rank * pool.row_bytes;
+  copy_bytes(pool.rows + to * pool.row_bytes, pool.rows + from * pool.row_bytes, bytes, lane,
+             lanes);
+  for (int32_t i = lane; i < rank; i += lanes)
+    pool.weights[to + i] = pool.weights[from + i];
+}
+
+/// A state leaves its block for another one. By an exchange, so that no block
+/// is lost where a batch names a slot twice.
+SS_BOTH_SIDES void take_block(const RowLayer &layer, RowPool &pool, int32_t state,
+                              int32_t size_class, int32_t block) {
+  const int64_t old =
+      exchange_shared(layer.row_base + state, block_base(pool, block, size_class));
+  layer.row_capacity[state] = pool.capacity[size_class];
+  if (old >= kScrapRows)
+    free_block(pool, old);
+}
+
+/// What one thread does with the answer to a request, when the copy is made.
+/// `block` kNoBlock: the state stays where it is.
+SS_BOTH_SIDES void finish_request(const RowTables &tables, RowRequest &request, int32_t block) {
+  const RowLayer &layer = tables.layers[request.layer];
+  RowPool &pool = tables.pools[layer.pool];
+  const int32_t state = request.state;
+  if (request.purpose == kGoDense) {
+    // Without a block it stays in factors, which is as exact.
+    if (block == kNoBlock)
+      list_compact(layer, state);
+    else
+      list_dense(layer, state, block_base(pool, block, request.size_class));
+    return;
+  }
+  if (request.purpose == kGoBack) {
+    if (block != kNoBlock)
+      list_back(layer, state, block_base(pool, block, request.size_class));
+    return;
+  }
+  if (block == kNoBlock) {
+    request.before = layer.status[state] & kTightened;
+    layer.status[state] &= ~kTightened;
+  } else {
+    take_block(layer, pool, state, request.size_class, block);
+  }
+  if (layer.rank[state] < 0) {
+    list_dense(layer, state, layer.row_base[state]);
+    add_shared(tables.counters + kFolds, 1);
+  }
+}
+
+//===-- Between the matrices and the compactions --------------------------===//
+
+/// Whether a matrix of f16 keeps its digits: what is near either end of the
+/// exponents stays in factors, whose weights are f32. `largest`: bits of the
+/// largest element.
+SS_BOTH_SIDES bool is_in_range(int32_t largest) {
+  constexpr int32_t kLeast = 0x2000, kMost = 0x7800; // 2^-7 and 2^15
+  return largest >= kLeast && largest < kMost;
+}
+
+/// The largest element of a matrix of f16, of those that are this thread's.
+SS_BOTH_SIDES int32_t largest_element(const RowLayer &layer, const RowPool &pool, int64_t row,
+                                      int32_t thread, int32_t threads) {
+  auto *elements = reinterpret_cast<const unsigned short *>(pool.rows + row * pool.row_bytes);
+  int32_t largest = 0;
+  for (int32_t i = thread; i < layer.matrix_elements; i += threads)
+    largest = largest < (elements[i] & 0x7fff) ? elements[i] & 0x7fff : largest;
+  return largest;
+}
+
+/// Whether a request has a matrix to check in this layer.
+SS_BOTH_SIDES bool has_matrix(const RowPool &pool, const RowRequest &request, int32_t layer) {
+  return request.layer == layer && request.purpose == kGoDense &&
+         granted_block(pool, request) != kNoBlock;
+}
+
+/// The state stays in factors and is compacted after all.
+SS_BOTH_SIDES void reject_matrix(const RowTables &tables, RowPool &pool,
+                                 const RowRequest &request) {
+  const int32_t place = pool.first_grant[request.size_class] + request.ticket;
+  free_block(pool, block_base(pool, pool.granted[place], request.size_class));
+  pool.granted[place] = kNoBlock;
+  list_compact(tables.layers[request.layer], request.state);
+}
+
+//===-- After the compactions ---------------------------------------------===//
+
+/// The factors of a matrix are the state's, where they are few.
+SS_BOTH_SIDES void settle_back(const RowTables &tables, RowPool &pool, const RowRequest &request,
+                               int32_t block) {
+  const RowLayer &layer = tables.layers[request.layer];
+  const int32_t state = request.state, rank = layer.back_rank[state];
+  const bool failed = layer.back_status[state] & (kNotFinite | kNotConverged);
+  if (failed || rank < 0 || rank > layer.most_back || layer.rank[state] >= 0) {
+    free_block(pool, block_base(pool, block, request.size_class));
+    return;
+  }
+  take_block(layer, pool, state, request.size_class, block);
+  layer.rank[state] = rank;
+  add_shared(tables.counters + kWentFactored, 1);
+}
+
+/// A state that went dense leaves its factors; one that had to be compacted
+/// within its rows says so.
+SS_BOTH_SIDES void settle_request(const RowTables &tables, RowRequest &request) {
+  const RowLayer &layer = tables.layers[request.layer];
+  RowPool &pool = tables.pools[layer.pool];
+  const int32_t state = request.state, block = granted_block(pool, request);
+  if (request.purpose == kResize && block == kNoBlock) {
+    if (layer.status[state] & kTightened) {
+      add_shared(tables.counters + kTightenedCount, 1);
+      or_shared(reinterpret_cast<uint32_t *>(tables.faults), kRowsDenied);
+    }
+    layer.status[state] |= request.before;
+  }
+  if (request.purpose == kGoDense && block != kNoBlock) {
+    take_block(layer, pool, state, request.size_class, block);
+    layer.rank[state] = -1;
+    layer.folds[state] = 0;
+    add_shared(tables.counters + kWentDense, 1);
+  }
+  if (request.purpose == kGoBack && block != kNoBlock)
+    settle_back(tables, pool, request, block);
+  request.purpose = kSettled;
+}
+
+/// Forgets a request whose lists nobody will launch over: blocks beside that of
+/// the state go back.
+SS_BOTH_SIDES void cancel_request(const RowTables &tables, RowRequest &request) {
+  const RowLayer &layer = tables.layers[request.layer];
+  RowPool &pool = tables.pools[layer.pool];
+  const int32_t block = granted_block(pool, request);
+  if ((request.purpose == kGoDense || request.purpose == kGoBack) && block != kNoBlock)
+    free_block(pool, block_base(pool, block, request.size_class));
+  if (request.purpose == kResize && block == kNoBlock)
+    layer.status[request.state] |= request.before;
+  request.purpose = kSettled;
+}
+
+/// A fold that was planned is planned anew: it counts once.
+SS_BOTH_SIDES void uncount_fold(const RowTables &tables, const RowLayer &layer, int32_t place) {
+  const int32_t state = layer.dense_work[place];
+  if (layer.rank[state] >= 0)
+    return;
+  --layer.folds[state];
+  add_shared(tables.counters + kFolds, -1);
+}
+
+/// A state of a fresh slot has no rows.
+SS_BOTH_SIDES void release_state(const RowTables &tables, const RowLayer &layer, int32_t state) {
+  if (layer.row_base[state] >= kScrapRows)
+    free_block(tables.pools[layer.pool], layer.row_base[state]);
+  layer.row_capacity[state] = 0;
+  layer.row_base[state] = 0;
+  note_live(layer, tables.pools[layer.pool], state, 0);
+}
+
+} // namespace ss
+
+#ifdef __CUDACC_RTC__
+
+/// Makes the lists of a layer from what is due: a block per layer. No state is
+/// both squeezed and due: its count is 0 in one case, and a buffer's in the
+/// other.
+extern "C" __global__ void __launch_bounds__(1024)
+    ss_plan_rows(ss::RowTables tables, int32_t first, int32_t ahead) {
+  const int32_t index = first + blockIdx.x;
+  const ss::RowLayer &layer = tables.layers[index];
+  const int32_t due = *layer.due_count, last = *layer.last_count;
+  if (threadIdx.x == 0)
+    *layer.work_count = *layer.dense_count = *layer.back_count = 0;
+  if (tables.pools[layer.pool].squeezed)
+    for (int32_t i = threadIdx.x; i < last; i += blockDim.x)
+      ss::squeeze_state(tables, index, layer.last[i]);
+  __syncthreads();
+  for (int32_t i = threadIdx.x; i < due; i += blockDim.x) {
+    layer.last[i] = layer.due[i];
+    ss::plan_state(tables, index, layer.due[i], ahead);
+  }
+  if (threadIdx.x == 0)
+    *layer.last_count = due;
+}
+
+/// Between steps: rows[i] rows for states[i].
+extern "C" __global__ void ss_place_rows(ss::RowTables tables, int32_t index,
+                                         const int32_t *states, const int32_t *rows,
+                                         int32_t count) {
+  for (int32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x)
+    ss::place_state(tables, index, states[i], rows[i]);
+}
+
+/// A warp per request: grid (any, pools).
+extern "C" __global__ void ss_move_rows(ss::RowTables tables) {
+  ss::RowPool &pool = tables.pools[blockIdx.y];
+  const int32_t warps = blockDim.x / 32 * gridDim.x, lane = threadIdx.x % 32;
+  for (int32_t i = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; i < pool.grant_count;
+       i += warps) {
+    ss::RowRequest &request = pool.requests[i];
+    const ss::RowLayer &layer = tables.layers[request.layer];
+    const int32_t block = ss::granted_block(pool, request);
+    if (request.purpose == ss::kResize && block != ss::kNoBlock)
+      ss::copy_state(layer, pool, layer.rank[request.state], layer.row_base[request.state],
+                     ss::block_base(pool, block, request.size_class), lane, 32);
+    // Whoever sees the new place finds the rows there.
+    __threadfence();
+    __syncwarp();
+    if (lane == 0)
+      ss::finish_request(tables, request, block);
+  }
+}
+
+/// A block of threads per request, in layers that check the range.
+extern "C" __global__ void ss_check_range(ss::RowTables tables, int32_t index) {
+  __shared__ int32_t largest;
+  const ss::RowLayer &layer = tables.layers[index];
+  ss::RowPool &pool = tables.pools[layer.pool];
+  for (int32_t i = blockIdx.x; i < pool.grant_count; i += gridDim.x) {
+    const ss::RowRequest request = pool.requests[i];
+    if (!ss::has_matrix(pool, request, index))
+      continue;
+    if (threadIdx.x == 0)
+      largest = 0;
+    __syncthreads();
+    const int64_t row =
+        ss::block_base(pool, ss::granted_block(pool, request), request.size_class);
+    ss::max_shared(&largest,
+                   ss::largest_element(layer, pool, row, threadIdx.x, blockDim.x));
+    __syncthreads();
+    if (threadIdx.x == 0 && !ss::is_in_range(largest))
+      ss::reject_matrix(tables, pool, request);
+    __syncthreads();
+  }
+}
+
+/// Grid (any, pools). Requests of one layer, or with -1 of all.
+extern "C" __global__ void ss_settle_rows(ss::RowTables tables, int32_t layer) {
+  ss::RowPool &pool = tables.pools[blockIdx.y];
+  for (int32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < pool.grant_count;
+       i += gridDim.x * blockDim.x)
+    if (layer < 0 || pool.requests[i].layer == layer)
+      ss::settle_request(tables, pool.requests[i]);
+}
+
+/// Grid (any, pools). `again`: what was planned is planned anew in this step.
+extern "C" __global__ void ss_cancel_rows(ss::RowTables tables, int32_t again) {
+  if (again && blockIdx.y == 0)
+    for (int32_t l = blockIdx.x; l < tables.layer_count; l += gridDim.x)
+      for (int32_t i = threadIdx.x; i < *tables.layers[l].dense_count; i += blockDim.x)
+        ss::uncount_fold(tables, tables.layers[l], i);
+  ss::RowPool &pool = tables.pools[blockIdx.y];
+  for (int32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < pool.grant_count;
+       i += gridDim.x * blockDim.x)
+    ss::cancel_request(tables, pool.requests[i]);
+}
+
+/// A block per layer.
+extern "C" __global__ void ss_release_rows(ss::RowTables tables, int32_t slot) {
+  const ss::RowLayer &layer = tables.layers[blockIdx.x];
+  for (int32_t head = threadIdx.x; head < layer.heads; head += blockDim.x)
+    ss::release_state(tables, layer, slot * layer.heads + head);
+}
+
+#endif

@@ -1,0 +1,422 @@
+//===- ConsolidationTest.cpp - Consolidation beside steps of the fake GPU -===//
+
+#include "CudaUnderTest.h"
+#include "GraphReplay.h"
+#include "HostConsolidation.h"
+
+#include "nvrtc/Nvrtc.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <thread>
+
+using namespace sinkstate;
+using namespace sinkstate::test;
+
+namespace {
+
+std::vector<LayerSpec> mixedLayers() {
+  std::vector<LayerSpec> layers = {gdnLayer(4, 2, 24, 16),
+                                   mamba2Layer(2, 1, 16, 24),
+                                   kdaLayer(2, 2, 16, 16),
+                                   gdnLayer(2, 2, 8, 8)};
+  for (size_t i = 0; i < layers.size(); ++i) {
+    layers[i].name = "layer" + std::to_string(i);
+    layers[i].index = int32_t(i);
+    layers[i].active = 2;
+    layers[i].buffer = i == 1 ? 3 : 4;
+    layers[i].phase = int32_t(i) % layers[i].buffer;
+    layers[i].policyValue = 1e-2;
+  }
+  layers[3].denseForm = true;
+  return layers;
+}
+
+class CudaConsolidation : public OnFakeGpu {
+protected:
+  static ss_engine_options modeOptions(int32_t slots, int32_t mode,
+                                       int32_t every = 1) {
+    ss_engine_options options = cudaOptions(slots);
+    options.consolidation = mode;
+    options.consolidate_every = every;
+    return options;
+  }
+  static ss_engine_options asynchronous(int32_t slots, int32_t every = 1) {
+    return modeOptions(slots, SS_CONSOLIDATION_ASYNCHRONOUS, every);
+  }
+
+  FakePackage source{mixedLayers()};
+};
+
+/// An engine on the CPU over the same kernels, consolidating in its calls.
+struct InlineTwin {
+  InlineTwin(FakePackage &source, int32_t every)
+      : manifest(source.cpuKernels().manifest()),
+        package(Package::fromMemory(manifest, &KernelSet::lookup,
+                                    &source.cpuKernels())),
+        engine(package, options(every)), driver(engine, source.layers()),
+        request(source.layers(), 5, lowRankStyle()) {
+    request.slot = engine.allocateSlot();
+  }
+  static ss_engine_options options(int32_t every) {
+    ss_engine_options options = engineOptions();
+    options.slots = 1;
+    options.threads = 1;
+    options.dense_fallback = 0;
+    options.consolidate_every = every;
+    return options;
+  }
+  std::string manifest;
+  Package package;
+  Engine engine;
+  RequestDriver driver;
+  DrivenRequest request;
+};
+
+void expectClosed(const ss_statistics &s) {
+  EXPECT_EQ(s.consolidations_started,
+            s.consolidations_landed + s.consolidations_dropped);
+}
+
+TEST_F(CudaConsolidation, DeterministicWithoutLagIsTheCpusInlineToTheBit) {
+  for (int32_t every : {1, 3}) {
+    ss_engine_options options =
+        modeOptions(2, SS_CONSOLIDATION_DETERMINISTIC, every);
+    options.consolidation_lag = 0;
+    CudaUnderTest cuda(source, options);
+    InlineTwin cpu(source, every);
+    DrivenRequest request = cuda.request(source, 5);
+    for (int step = 0; step < 80; ++step) {
+      ASSERT_EQ(cuda.driver.step({&request}).y,
+                cpu.driver.step({&cpu.request}).y)
+          << "token " << step;
+    }
+    const ss_statistics s = cuda.engine.statistics();
+    EXPECT_GT(s.components_removed, 0);
+    EXPECT_EQ(s.consolidation_lag_max, 0);
+    expectClosed(s);
+    // The last compaction's is on its way here.
+    EXPECT_GE(cpu.engine.statistics().consolidations, s.consolidations);
+    EXPECT_LE(cpu.engine.statistics().consolidations, s.consolidations + 8);
+  }
+}
+
+TEST_F(CudaConsolidation, DeterministicIsTheSameWhateverElseIsGoingOn) {
+  ss_engine_options options = modeOptions(5, SS_CONSOLIDATION_DETERMINISTIC);
+  options.consolidation_lag = 2;
+  std::vector<StepResult> alone;
+  {
+    CudaUnderTest cuda(source, options, false);
+    DrivenRequest request = cuda.request(source, 9);
+    for (int step = 0; step < 60; ++step)
+      alone.push_back(cuda.driver.step({&request}));
+  }
+  options.consolidation_threads = 3;
+  CudaUnderTest cuda(source, options, false);
+  std::vector<DrivenRequest> others;
+  for (uint64_t seed = 20; seed < 24; ++seed)
+    others.push_back(cuda.request(source, seed));
+  DrivenRequest request = cuda.request(source, 9);
+  for (int step = 0; step < 60; ++step) {
+    std::vector<DrivenRequest *> batch = {&request, nullptr};
+    for (size_t i = 0; i < others.size(); ++i)
+      if ((step + i) % 3 != 0)
+        batch.push_back(&others[i]);
+    const StepResult result = cuda.driver.step(batch);
+    for (size_t layer = 0; layer < result.y.size(); ++layer) {
+      const std::vector<float> &expected = alone[size_t(step)].y[layer];
+      ASSERT_EQ(std::memcmp(result.y[layer].data(), expected.data(),
+                            expected.size() * sizeof(float)),
+                0)
+          << "token " << step;
+    }
+    // Tenants come and go while their jobs are under way.
+    if (step % 7 == 6) {
+      DrivenRequest &leaving = others[size_t(step) % others.size()];
+      cuda.engine.freeSlot(leaving.slot);
+      leaving = cuda.request(source, uint64_t(100 + step));
+    }
+  }
+  const ss_statistics s = cuda.engine.statistics();
+  EXPECT_GT(s.consolidations_landed, 0);
+  EXPECT_GT(s.consolidations_dropped, 0); // of tenants that left
+  EXPECT_EQ(s.consolidation_lag_max, 2);
+}
+
+TEST_F(CudaConsolidation, DeterministicSaysThatItCannotBeCaptured) {
+  CudaUnderTest cuda(source, modeOptions(1, SS_CONSOLIDATION_DETERMINISTIC),
+                     false);
+  DrivenRequest request = cuda.request(source, 1);
+  cuda.driver.step({&request});
+  GraphReplay graphs(cuda.driver);
+  try {
+    cuda.driver.step({&request});
+    ADD_FAILURE();
+  } catch (const Exception &failure) {
+    EXPECT_EQ(failure.code(), SS_NOT_SUPPORTED);
+    EXPECT_NE(std::string(failure.what()).find(
+                  "use SS_CONSOLIDATION_ASYNCHRONOUS with graphs"),
+              std::string::npos)
+        << failure.what();
+  }
+}
+
+TEST_F(CudaConsolidation, AsynchronousInReplayedGraphsWaitsForNothing) {
+  CudaUnderTest cuda(source, asynchronous(3));
+  std::vector<DrivenRequest> requests;
+  for (uint64_t seed = 0; seed < 3; ++seed)
+    requests.push_back(cuda.request(source, seed));
+  GraphReplay graphs(cuda.driver);
+  for (int step = 0; step < 120; ++step) {
+    std::vector<DrivenRequest *> batch = {&requests[0], &requests[1]};
+    if (step % 3 == 1)
+      batch = {&requests[2]};
+    cuda.driver.step(batch);
+    if (step % 8 == 3) // at some points everything lands
+      cuda.engine.synchronize();
+  }
+  EXPECT_EQ(graphs.captured(), 2u);
+  EXPECT_EQ(fake_forbidden_calls(), 0);
+  // Truncation at 1e-2, again and again.
+  for (DrivenRequest &request : requests)
+    for (size_t layer = 0; layer < source.layers().size(); ++layer)
+      EXPECT_LT(cuda.driver.stateError(request, layer), 0.1);
+  cuda.engine.synchronize();
+  const ss_statistics s = cuda.engine.statistics();
+  EXPECT_EQ(s.consolidation_waits, 0);
+  EXPECT_GT(s.consolidations_landed, 0);
+  EXPECT_GT(s.components_removed, 0);
+  expectClosed(s);
+}
+
+TEST_F(CudaConsolidation, IsTwoLaunchesAStepMore) {
+  CudaUnderTest cuda(source, asynchronous(1), false);
+  DrivenRequest request = cuda.request(source, 1);
+  cuda.driver.step({&request});
+  cuda.engine.synchronize();
+  fake_hold("ss_gather"); // the threads launch nothing meanwhile
+  const std::vector<const char *> waits = {"cuMemAlloc", "cuMemHostAlloc",
+                                           "cuStreamSynchronize",
+                                           "cuCtxSynchronize"};
+  int before = 0, after = 0;
+  for (const char *call : waits)
+    before += fake_calls(call);
+  const int launches = fake_calls("cuLaunchKernel");
+  cuda.driver.enqueue(1, nullptr);
+  EXPECT_EQ(fake_calls("cuLaunchKernel") - launches, 9 + 2);
+  for (const char *call : waits)
+    after += fake_calls(call);
+  EXPECT_EQ(after, before);
+  fake_release("ss_gather");
+}
+
+//===----------------------------------------------------------------------===//
+// Results that come too late
+//===----------------------------------------------------------------------===//
+
+/// Decodes until the layer's rows are read and the download is held right
+/// behind: what follows happens during a slow SVD.
+void decodeUntilRead(CudaUnderTest &cuda, DrivenRequest &request) {
+  fake_hold("cuMemcpyDtoHAsync");
+  for (int step = 0; step < 12; ++step)
+    cuda.driver.step({&request});
+  fake_wait_held("cuMemcpyDtoHAsync");
+}
+
+TEST_F(CudaConsolidation, WhatACompactionOvertakesIsDropped) {
+  CudaUnderTest cuda(source, asynchronous(1));
+  DrivenRequest request = cuda.request(source, 1);
+  for (int round = 0; round < 10; ++round) {
+    decodeUntilRead(cuda, request); // at least two compactions of every layer
+    fake_release("cuMemcpyDtoHAsync");
+    cuda.engine.synchronize();
+  }
+  const ss_statistics s = cuda.engine.statistics();
+  EXPECT_GT(s.consolidations_dropped, 0);
+  expectClosed(s);
+  for (size_t layer = 0; layer < source.layers().size(); ++layer)
+    EXPECT_LT(cuda.driver.stateError(request, layer), 0.1);
+}
+
+TEST_F(CudaConsolidation, WhatIsOfAFormerTenantIsDropped) {
+  CudaUnderTest cuda(source, asynchronous(1));
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    DrivenRequest former = cuda.request(source, seed);
+    decodeUntilRead(cuda, former);
+    cuda.engine.freeSlot(former.slot);
+    DrivenRequest next = cuda.request(source, seed + 100);
+    ASSERT_EQ(next.slot, former.slot);
+    fake_release("cuMemcpyDtoHAsync");
+    cuda.driver.step({&next});
+    cuda.engine.synchronize();
+    for (int step = 0; step < 9; ++step) {
+      cuda.driver.step({&next});
+      cuda.engine.synchronize();
+    }
+    for (size_t layer = 0; layer < source.layers().size(); ++layer)
+      EXPECT_LT(cuda.driver.stateError(next, layer), 0.1);
+    cuda.engine.freeSlot(next.slot);
+  }
+  const ss_statistics s = cuda.engine.statistics();
+  EXPECT_GT(s.consolidations_dropped, 0);
+  EXPECT_GT(s.consolidations_landed, 0);
+  expectClosed(s);
+}
+
+// The decode stream compacts a state while its rows are being copied.
+TEST_F(CudaConsolidation, WhatIsTornIsDropped) {
+  std::function<void()> between;
+  const size_t size = sizeof(ss::Gather);
+  fake_add_kernel("ss_gather", &size, 1, hostGather, &between);
+  CudaUnderTest cuda(source, asynchronous(1));
+  DrivenRequest request = cuda.request(source, 3);
+  std::atomic<bool> torn = false;
+  fake_hold("ss_gather"); // until nobody else is in the engine
+  for (int step = 0; step < 12; ++step)
+    cuda.driver.step({&request});
+  fake_wait_held("ss_gather");
+  between = [&] {
+    if (torn)
+      return;
+    for (int step = 0; step < 4; ++step)
+      cuda.driver.step({&request});
+    torn = true; // and the engine is the other thread's again
+  };
+  fake_release("ss_gather");
+  while (!torn)
+    std::this_thread::yield();
+  cuda.engine.synchronize();
+  const ss_statistics s = cuda.engine.statistics();
+  EXPECT_GT(s.consolidations_dropped, 0);
+  expectClosed(s);
+  for (size_t layer = 0; layer < source.layers().size(); ++layer)
+    EXPECT_LT(cuda.driver.stateError(request, layer), 0.1);
+}
+
+//===----------------------------------------------------------------------===//
+// Options, memory and failures
+//===----------------------------------------------------------------------===//
+
+TEST_F(CudaConsolidation, TakesWhatWasPlannedAndGivesItBack) {
+  for (int32_t mode :
+       {SS_CONSOLIDATION_ASYNCHRONOUS, SS_CONSOLIDATION_DETERMINISTIC}) {
+    const ss_engine_options options = modeOptions(3, mode);
+    Package package = Package::open(source.folder());
+    const ss_memory_plan plan = package.plan(options);
+    EXPECT_GT(plan.worst_case, package.plan(cudaOptions(3)).worst_case);
+    {
+      Engine engine(package, options);
+      EXPECT_EQ(fake_live_bytes(), size_t(plan.worst_case));
+      EXPECT_EQ(engine.statistics().allocated_bytes, plan.worst_case);
+    }
+    EXPECT_EQ(fake_live_objects(), 0);
+  }
+}
+
+TEST_F(CudaConsolidation, CanBeDestroyedAtAnyTime) {
+  for (int steps : {0, 3, 9, 30}) {
+    CudaUnderTest cuda(source, asynchronous(2), false);
+    DrivenRequest request = cuda.request(source, 1);
+    for (int step = 0; step < steps; ++step)
+      cuda.driver.step({&request});
+  }
+  CudaUnderTest *cuda = new CudaUnderTest(source, asynchronous(1), false);
+  DrivenRequest request = cuda->request(source, 1);
+  decodeUntilRead(*cuda, request);
+  std::thread releases([] { fake_release("cuMemcpyDtoHAsync"); });
+  delete cuda;
+  releases.join();
+  EXPECT_EQ(fake_live_objects(), 0);
+}
+
+TEST_F(CudaConsolidation, SaysWhenTheHostHasNoPinnedMemory) {
+  fake_fail("cuMemHostAlloc", 2, 0, 0);
+  Package package = Package::open(source.folder());
+  const ss_engine_options options = asynchronous(1);
+  ss_engine *engine = nullptr;
+  EXPECT_EQ(ss_engine_create(package.get(), &options, &engine),
+            SS_OUT_OF_MEMORY);
+  EXPECT_NE(std::string(ss_last_error()).find("page-locked memory"),
+            std::string::npos)
+      << ss_last_error();
+  EXPECT_EQ(fake_live_objects(), 0);
+}
+
+TEST_F(CudaConsolidation, LeavesStatesAloneWhereItsCopiesFail) {
+  CudaUnderTest cuda(source, asynchronous(1));
+  DrivenRequest request = cuda.request(source, 1);
+  for (int round = 0; round < 6; ++round) {
+    fake_hold("ss_gather");
+    for (int step = 0; step < 12; ++step)
+      cuda.driver.step({&request});
+    fake_wait_held("ss_gather");
+    // A launch, a copy to the host, one back; each fails once.
+    const char *calls[] = {"cuLaunchKernel", "cuMemcpyDtoHAsync",
+                           "cuMemcpyHtoDAsync"};
+    fake_fail(calls[round % 3], 719, round % 3 == 2 ? 1 : 0, 0);
+    fake_release("ss_gather");
+    try {
+      cuda.engine.synchronize();
+    } catch (const Exception &) {
+      // It was this call's launch that failed.
+    }
+  }
+  cuda.engine.synchronize();
+  expectClosed(cuda.engine.statistics());
+  for (size_t layer = 0; layer < source.layers().size(); ++layer)
+    EXPECT_LT(cuda.driver.stateError(request, layer), 0.1);
+}
+
+TEST_F(CudaConsolidation, EndsWithALostGpu) {
+  CudaUnderTest cuda(source, asynchronous(1), false);
+  DrivenRequest request = cuda.request(source, 1);
+  decodeUntilRead(cuda, request);
+  fake_fail("cuMemcpyDtoHAsync", 700, 0, 1);
+  fake_release("cuMemcpyDtoHAsync");
+  EXPECT_NE(ss_engine_synchronize(cuda.engine.get(), nullptr), SS_OK);
+  // Destroying it is still allowed.
+}
+
+TEST_F(CudaConsolidation, OptionsAreChecked) {
+  Package package = Package::open(source.folder());
+  ss_engine_options options = modeOptions(1, SS_CONSOLIDATION_INLINE);
+  ss_engine *engine = nullptr;
+  EXPECT_EQ(ss_engine_create(package.get(), &options, &engine),
+            SS_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(ss_last_error()).find(
+                "SS_CONSOLIDATION_DETERMINISTIC with consolidation_lag 0"),
+            std::string::npos)
+      << ss_last_error();
+  auto bytes = [&](int32_t mode, int32_t every) {
+    return package.plan(modeOptions(1, mode, every)).worst_case;
+  };
+  // Nothing asked for: nothing done. An interval asked for: beside decoding.
+  const int64_t off = bytes(SS_CONSOLIDATION_OFF, 0);
+  const int64_t on = bytes(SS_CONSOLIDATION_ASYNCHRONOUS, 4);
+  EXPECT_EQ(bytes(-1, -1), off);
+  EXPECT_EQ(bytes(-1, 0), off);
+  EXPECT_EQ(bytes(SS_CONSOLIDATION_OFF, 4), off);
+  EXPECT_EQ(bytes(-1, 4), on);
+  EXPECT_EQ(bytes(SS_CONSOLIDATION_ASYNCHRONOUS, -1), on);
+}
+
+TEST(ConsolidationKernels, CompileForGpus) {
+  auto library = sinkstate::nvrtc::Library::open("");
+  if (!library)
+    GTEST_SKIP() << library.error();
+  std::ifstream file(SS_SOURCE_DIR
+                     "/runtime/src/cuda/device/consolidation.cuh");
+  const std::string source(std::istreambuf_iterator<char>(file), {});
+  for (const char *architecture : {"sm_80", "sm_90", "sm_100"}) {
+    auto cubin = (*library)->compile({"consolidation.cu", source, {},
+                                      architecture,
+                                      sinkstate::nvrtc::kernelFlags()});
+    EXPECT_TRUE(cubin) << cubin.error();
+  }
+}
+
+} // namespace

@@ -1,0 +1,38 @@
+//===- HostKernels.cpp - The runtime's own kernels on the fake driver -----===//
+
+#include "HostSchedule.h"
+
+#include "FakeCuda.h"
+#include "HostConsolidation.h"
+#include "HostHandOver.h"
+#include "HostRows.h"
+
+#include "cuda/device/schedule.cuh"
+
+#include <initializer_list>
+#include <vector>
+
+namespace sinkstate::test {
+namespace {
+
+void add(const char *name, std::initializer_list<size_t> sizes,
+         fake_kernel run) {
+  const std::vector<size_t> list(sizes);
+  fake_add_kernel(name, list.data(), list.size(), run, nullptr);
+}
+
+} // namespace
+
+void addHostKernels() {
+  add("ss_schedule", {sizeof(ss::Schedule), 8, 4}, hostSchedule);
+  add("ss_advance", {sizeof(ss::Schedule), 8, 4}, hostAdvance);
+  add("ss_reset_slot", {sizeof(ss::Schedule), 4}, hostReset);
+  addHandOverKernels();
+  addRowKernels();
+  add("ss_note_compactions", {sizeof(ss::Frozen)}, hostNoteCompactions);
+  add("ss_note_slot", {sizeof(ss::Frozen), 4}, hostNoteSlot);
+  add("ss_gather", {sizeof(ss::Gather)}, hostGather);
+  add("ss_swap_in", {sizeof(ss::Frozen), sizeof(ss::Mailboxes)}, hostSwapIn);
+}
+
+} // namespace sinkstate::test

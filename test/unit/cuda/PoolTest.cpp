@@ -1,0 +1,262 @@
+//===- PoolTest.cpp - Row pools of a GPU on the host ----------------------===//
+
+#include "HostRows.h"
+
+#include "cuda/RowPoolLayout.h"
+#include "nvrtc/Nvrtc.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <random>
+#include <vector>
+
+using namespace sinkstate;
+using namespace sinkstate::test;
+using runtime::cuda::RowPoolSizes;
+
+namespace {
+
+/// A pool without rows of its own: only addresses are handed out.
+struct TestPool {
+  TestPool(int32_t mostRows, std::vector<int32_t> exact, int32_t chunks,
+           int32_t mostRequests = 4096)
+      : sizes(64, mostRows, exact), chunkClass(size_t(chunks), ss::kNoBlock),
+        freeBlocks(size_t(chunks) * ss::kMaskWords),
+        leaving(size_t(chunks)),
+        requests(size_t(mostRequests)), granted(size_t(mostRequests)),
+        limit(chunks) {
+    pool.chunk_rows = sizes.chunkRows;
+    pool.chunk_count = chunks;
+    pool.class_count = int32_t(sizes.capacity.size());
+    pool.most_requests = mostRequests;
+    std::copy(sizes.capacity.begin(), sizes.capacity.end(), pool.capacity);
+    std::copy(sizes.blocks.begin(), sizes.blocks.end(), pool.blocks);
+    pool.class_of = sizes.classOf.data();
+    pool.chunk_class = chunkClass.data();
+    pool.free_blocks = freeBlocks.data();
+    pool.leaving = leaving.data();
+    pool.requests = requests.data();
+    pool.granted = granted.data();
+    pool.report = &report;
+    pool.limit = &limit;
+  }
+  bool ask(int32_t rows) {
+    return ss::ask_block(pool, rows, {0, 0, 0, 0, ss::kResize, 0});
+  }
+  struct Block {
+    int64_t base;
+    int32_t rows;
+  };
+  /// Answers all requests; denied ones have base -1.
+  std::vector<Block> answers(int32_t threads, bool backwards) {
+    provide(pool, threads, backwards);
+    std::vector<Block> blocks;
+    for (int32_t i = 0; i < pool.grant_count; ++i) {
+      const ss::RowRequest &request = requests[size_t(i)];
+      const int32_t block = ss::granted_block(pool, request);
+      blocks.push_back({block == ss::kNoBlock
+                            ? -1
+                            : ss::block_base(pool, block, request.size_class),
+                        pool.capacity[request.size_class]});
+    }
+    return blocks;
+  }
+
+  RowPoolSizes sizes;
+  std::vector<int32_t> chunkClass;
+  std::vector<uint32_t> freeBlocks;
+  std::vector<int32_t> leaving;
+  std::vector<ss::RowRequest> requests;
+  std::vector<int32_t> granted;
+  int64_t limit;
+  ss::PoolReport report = {};
+  ss::RowPool pool = {};
+};
+
+TEST(RowPoolSizes, HaveClassesOfSmallSteps) {
+  for (int32_t most : {2, 16, 24, 104, 152, 280, 1000, 4200}) {
+    const RowPoolSizes sizes(64, most, {most / 2 + 1});
+    ASSERT_EQ(sizes.classOf.size(), size_t(most) + 1);
+    for (int32_t rows = 1; rows <= most; ++rows) {
+      const int32_t capacity = sizes.capacityFor(rows);
+      EXPECT_GE(capacity, rows);
+      // A quarter of the largest of a class is lost at most, beside the least.
+      EXPECT_LE(capacity, rows + std::max(rows / 4, sizes.chunkRows / 128 + 3))
+          << rows << " of " << most;
+    }
+    for (size_t c = 0; c < sizes.capacity.size(); ++c) {
+      EXPECT_LE(sizes.blocks[c], ss::kMostBlocks);
+      EXPECT_LE(sizes.blocks[c] * sizes.capacity[c], sizes.chunkRows);
+      EXPECT_GT(sizes.capacity[c], c == 0 ? 0 : sizes.capacity[c - 1]);
+    }
+  }
+}
+
+/// Every row belongs to one block at most, and blocks stay in their pool.
+class Ownership {
+public:
+  explicit Ownership(const TestPool &test)
+      : taken(size_t(test.pool.chunk_count * test.pool.chunk_rows +
+                     ss::kScrapRows)) {}
+  void take(TestPool::Block block) {
+    ASSERT_GE(block.base, ss::kScrapRows);
+    ASSERT_LE(block.base + block.rows, int64_t(taken.size()));
+    for (int64_t row = block.base; row < block.base + block.rows; ++row) {
+      ASSERT_FALSE(taken[size_t(row)]) << "row " << row;
+      taken[size_t(row)] = true;
+    }
+    rows += block.rows;
+  }
+  void give(TestPool::Block block) {
+    for (int64_t row = block.base; row < block.base + block.rows; ++row)
+      taken[size_t(row)] = false;
+    rows -= block.rows;
+  }
+  int64_t rows = 0;
+
+private:
+  std::vector<bool> taken;
+};
+
+TEST(DevicePool, GivesEveryRowToOneStateWhateverTheThreads) {
+  for (int32_t threads : {1, 3, 64})
+    for (bool backwards : {false, true}) {
+      TestPool test(104, {49}, 60);
+      Ownership rows(test);
+      std::vector<TestPool::Block> held;
+      std::mt19937 random(7);
+      for (int step = 0; step < 200; ++step) {
+        const size_t asked = random() % 60;
+        for (size_t i = 0; i < asked; ++i)
+          ASSERT_TRUE(test.ask(int32_t(1 + random() % 104)));
+        const auto answers = test.answers(threads, backwards);
+        ASSERT_EQ(answers.size(), asked);
+        for (const TestPool::Block &block : answers)
+          if (block.base >= 0) {
+            rows.take(block);
+            held.push_back(block);
+          }
+        if (HasFatalFailure())
+          return;
+        EXPECT_EQ(test.report.used_rows, rows.rows);
+        EXPECT_EQ(test.report.step, step + 1);
+        while (held.size() > 200) {
+          const size_t i = random() % held.size();
+          ss::free_block(test.pool, held[i].base);
+          rows.give(held[i]);
+          held[i] = held.back();
+          held.pop_back();
+        }
+      }
+      for (const TestPool::Block &block : held)
+        ss::free_block(test.pool, block.base);
+      provide(test.pool, threads, backwards);
+      EXPECT_EQ(test.report.used_rows, 0);
+      EXPECT_EQ(test.report.used_chunks, 0);
+      EXPECT_EQ(test.report.top, 0);
+    }
+}
+
+TEST(DevicePool, DeniesWhatTheMappedChunksHaveNotAndCountsIt) {
+  TestPool test(104, {}, 8);
+  test.limit = 1;
+  const int32_t blocks =
+      test.sizes.blocks[size_t(test.sizes.classOf[20])];
+  for (int32_t i = 0; i < blocks + 3; ++i)
+    test.ask(20);
+  auto answers = test.answers(5, false);
+  EXPECT_EQ(std::count_if(answers.begin(), answers.end(),
+                          [](auto &block) { return block.base < 0; }),
+            3);
+  EXPECT_EQ(test.report.denied, 3);
+  EXPECT_EQ(test.report.missing, 1);
+  EXPECT_EQ(test.report.used_chunks, 1);
+  // More memory, and the same again.
+  test.limit = 2;
+  for (int32_t i = 0; i < 3; ++i)
+    test.ask(20);
+  answers = test.answers(5, false);
+  for (const TestPool::Block &block : answers)
+    EXPECT_GE(block.base, ss::kScrapRows + test.sizes.chunkRows);
+  EXPECT_EQ(test.report.denied, 3);
+  EXPECT_EQ(test.report.missing, 0);
+}
+
+TEST(DevicePool, FillsTheLowestChunksFirst) {
+  TestPool test(24, {}, 50);
+  std::vector<TestPool::Block> held;
+  for (int32_t i = 0; i < 400; ++i)
+    test.ask(24);
+  held = test.answers(1, false);
+  const int32_t top = test.report.top;
+  // Holes everywhere, and new blocks: no chunk above is touched.
+  for (size_t i = 0; i < held.size(); i += 3)
+    ss::free_block(test.pool, held[i].base);
+  for (int32_t i = 0; i < 100; ++i)
+    test.ask(24);
+  test.answers(1, false);
+  EXPECT_EQ(test.report.top, top);
+}
+
+TEST(DevicePool, LeavesChunksThatAreNotNeeded) {
+  TestPool test(24, {}, 200);
+  for (int32_t i = 0; i < 800; ++i)
+    test.ask(20);
+  std::vector<TestPool::Block> held = test.answers(3, false);
+  const int32_t full = test.report.used_chunks;
+  std::mt19937 random(1);
+  std::shuffle(held.begin(), held.end(), random);
+  while (held.size() > 80) {
+    ss::free_block(test.pool, held.back().base);
+    held.pop_back();
+  }
+  // One block after the other moves where the pool says so.
+  for (int step = 0; step < 400; ++step) {
+    TestPool::Block &block = held[size_t(step) % held.size()];
+    const bool moves = test.leaving[size_t(ss::chunk_at(test.pool, block.base))];
+    if (moves)
+      test.ask(20);
+    const auto answer = test.answers(3, false);
+    if (moves) {
+      ss::free_block(test.pool, block.base);
+      block = answer[0];
+    }
+  }
+  EXPECT_LE(test.report.used_chunks, full / 10 + 2);
+  EXPECT_EQ(test.report.used_rows,
+            80 * test.sizes.capacityFor(20));
+}
+
+TEST(DevicePool, RefusesRequestsBeyondItsTable) {
+  TestPool test(24, {}, 4, 2);
+  EXPECT_TRUE(test.ask(3));
+  EXPECT_TRUE(test.ask(3));
+  EXPECT_FALSE(test.ask(3));
+  EXPECT_EQ(test.answers(2, false).size(), 2u);
+  EXPECT_TRUE(test.ask(3));
+}
+
+std::string deviceText(const char *name) {
+  std::ifstream file(std::string(SS_SOURCE_DIR "/runtime/src/cuda/device/") +
+                     name);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+TEST(DevicePool, CompilesForGpus) {
+  auto library = nvrtc::Library::open("");
+  if (!library)
+    GTEST_SKIP() << library.error();
+  for (const char *architecture : {"sm_80", "sm_90", "sm_100"}) {
+    auto cubin = (*library)->compile(
+        {"rows.cu", deviceText("rows.cuh"),
+         {{"pool.cuh", deviceText("pool.cuh")}}, architecture,
+         nvrtc::kernelFlags()});
+    EXPECT_TRUE(cubin) << cubin.error();
+  }
+}
+
+} // namespace

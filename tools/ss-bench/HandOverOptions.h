@@ -1,0 +1,44 @@
+//===- HandOverOptions.h - The command lines of init and hand-over -*- C++ -*-===//
+#ifndef SS_BENCH_HANDOVEROPTIONS_H
+#define SS_BENCH_HANDOVEROPTIONS_H
+
+#include "result/Result.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ss_bench {
+
+/// ss-bench init: the package's init kernel on a GPU.
+struct InitOptions {
+  std::string package; ///< a folder
+  std::string profile = "nemo4b";
+  float eps = 3e-3f;
+  /// The states of 128 requests of a model with 21 layers of 96 heads.
+  int32_t states = 258048;
+  int32_t chunk = 0;          ///< states at a time; 0: as many as fit
+  int32_t solverStates = 8192; ///< of those for cuSOLVER; 0: none
+  int32_t repeats = 5;
+  int32_t copyMib = 1280;
+  int32_t device = 0;
+  std::string json; ///< a file, or empty
+};
+sinkstate::Result<InitOptions>
+parseInitOptions(const std::vector<std::string> &arguments);
+
+/// ss-bench hand-over: snapshots and forks of one request.
+struct HandOverOptions {
+  std::string package; ///< a folder
+  std::string profile = "nemo4b";
+  bool cuda = false;
+  int32_t device = 0; ///< with `cuda`
+  int32_t repeats = 25;
+  std::string json; ///< a file, or empty
+};
+sinkstate::Result<HandOverOptions>
+parseHandOverOptions(const std::vector<std::string> &arguments);
+
+} // namespace ss_bench
+
+#endif
