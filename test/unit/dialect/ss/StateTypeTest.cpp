@@ -64,7 +64,7 @@ TEST_F(StateTypeTest, DeferredBytesAreAMatrixAndABuffer) {
   const int64_t none = 0, heads = 4, keyHeads = 2, dv = 80, dk = 128, buffer = 8;
   StateType state = StateType::getChecked(
       emit, &context, LayerType::gdn, heads, keyHeads, dv, dk, Form::deferred,
-      none, buffer, none, Storage::f16, none);
+      none, buffer, none, Storage::f16, none, Rounding::nearest);
   EXPECT_EQ(state.getRowBytes(), 4 * 80 * 128 * 2);
   EXPECT_EQ(state.getBufferBytes(), 4 * 8 * (2 * 128 + 4 * (80 + 1)));
   EXPECT_FALSE(state.isFactored());
