@@ -49,10 +49,11 @@ int64_t CudaEngine::slotsInUse() const {
 }
 
 /// Memory for the steps to come, unless the step is captured: then it is the
-/// caller who calls for it between replays.
+/// caller who calls for it between replays. Not within a step, whose requests
+/// are not settled.
 void CudaEngine::tendPools(CUstream stream, int32_t joining,
                            bool stepFollows) {
-  if (!pools || isCaptured(stream))
+  if (!pools || stepBatch != 0 || isCaptured(stream))
     return;
   const bool released = !abandoned.empty();
   for (int32_t slot : abandoned) {

@@ -58,6 +58,7 @@ struct States {
   static ss_engine_options optionsOf() {
     ss_engine_options options = engineOptions();
     options.slots = 3;
+    options.row_capacity = 1 << 20; // each state has the rows of its bound
     options.consolidate_every = 1;
     return options;
   }

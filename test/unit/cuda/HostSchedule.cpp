@@ -37,6 +37,8 @@ void hostSchedule(void *, void *const *parameters, unsigned blocks) {
   for (int32_t row = 0; row < batch; ++row)
     if (ss::is_slot(schedule, slots[row]))
       schedule.step_tokens[slots[row]] = 0;
+  if (schedule.layer_count == 0)
+    return;
   for (unsigned block = 0; block < blocks; ++block) {
     const ss::ScheduleLayer layer =
         schedule.layers[int32_t(block) % schedule.layer_count];
