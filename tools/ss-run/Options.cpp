@@ -98,8 +98,8 @@ void applyPolicy(Checker &checker, const OptionTexts &texts,
                  "at most " + std::to_string(maxCompaction) + " together");
 }
 
-/// "off", "asynchronous", and so on. On a GPU, which consolidates only where it
-/// is asked to, this asks for it.
+/// How often, and where; "off" in one of them is "off" in both. A GPU, which
+/// consolidates only where it is asked to, is asked by the latter.
 void applyConsolidation(Checker &checker, const OptionTexts &texts,
                         RunOptions &options) {
   const bool cuda = options.device == Device::Cuda;
@@ -125,6 +125,13 @@ void applyConsolidation(Checker &checker, const OptionTexts &texts,
     options.consolidateEvery =
         checker.integer("consolidate", texts.consolidate,
                         options.consolidateEvery, 1, maxCount, " or off");
+  const bool never = texts.consolidate == "off";
+  if (never && !texts.consolidation.empty() && texts.consolidation != "off")
+    checker.fail("consolidation", "'" + texts.consolidation + "'",
+                 "no such option with --consolidate off");
+  if (texts.consolidation == "off" && !texts.consolidate.empty() && !never)
+    checker.fail("consolidate", "'" + texts.consolidate + "'",
+                 "no such option with --consolidation off");
 }
 
 /// "cpu", "cuda" or "cuda:1". What an engine does by itself depends on it: a
@@ -190,35 +197,6 @@ void checkPackage(Checker &checker, const RunOptions &options) {
     if (given)
       checker.fail(option, "a value",
                    "none with --package, whose kernels have their own");
-}
-
-/// How often, and where; "off" in one of them is "off" in both.
-void applyConsolidation(Checker &checker, const OptionTexts &texts,
-                        RunOptions &options) {
-  if (texts.consolidate == "off")
-    options.consolidateEvery = 0;
-  else
-    options.consolidateEvery =
-        checker.integer("consolidate", texts.consolidate,
-                        options.consolidateEvery, 1, maxCount, " or off");
-  if (!texts.consolidation.empty()) {
-    const char *const modes[] = {"off", "inline", "asynchronous",
-                                 "deterministic"};
-    const auto *found = std::find(std::begin(modes), std::end(modes),
-                                  texts.consolidation);
-    if (found == std::end(modes))
-      checker.fail("consolidation", "'" + texts.consolidation + "'",
-                   "off, inline, asynchronous or deterministic");
-    else
-      options.consolidation = static_cast<int>(found - std::begin(modes));
-  }
-  const bool never = texts.consolidate == "off";
-  if (never && !texts.consolidation.empty() && texts.consolidation != "off")
-    checker.fail("consolidation", "'" + texts.consolidation + "'",
-                 "no such option with --consolidate off");
-  if (texts.consolidation == "off" && !texts.consolidate.empty() && !never)
-    checker.fail("consolidate", "'" + texts.consolidate + "'",
-                 "no such option with --consolidation off");
 }
 
 void applyKernelChoices(Checker &checker, const OptionTexts &texts,
