@@ -250,20 +250,17 @@ typedef struct ss_layer_info {
   int32_t channel_decay; /* gate inputs and dt_bias are per key channel */
   int32_t has_beta;
   int32_t active, buffer, phase;
-  int32_t sink_form; /* 1: states have a sink where ss_engine_set_sink gave one */
+  int32_t sink_form; /* 1: see ss_engine_set_sink */
 } ss_layer_info;
 SS_API int32_t ss_layer_count(const ss_engine *engine);
 SS_API ss_result ss_layer_get_info(const ss_engine *engine, int32_t layer,
                                    ss_layer_info *out);
 
-/* The mean values of a layer's heads over generic text, [heads, dv] in memory
- * of the host: for layers of form "sink", which keep the part of a state that
- * has this direction exactly and truncate the rest. They belong to the model;
- * set them once, before any slot is handed out. Zeros (as before this call): a
- * head without a sink. `count` is heads * dv. */
+/* The mean values of the heads of a layer of form "sink", [heads, dv] = count
+ * floats of the host, before any slot is handed out: that direction of a state is
+ * kept, the rest truncated. Zeros, as before this call: no sink. */
 SS_API ss_result ss_engine_set_sink(ss_engine *engine, int32_t layer,
                                     const float *means, int64_t count);
-
 /* ---- slots ------------------------------------------------------------- */
 
 /* A fresh slot: every state zero, position 0, whatever its memory holds. On
@@ -272,13 +269,9 @@ SS_API ss_result ss_engine_set_sink(ss_engine *engine, int32_t layer,
 SS_API ss_result ss_slot_alloc(ss_engine *engine, int32_t *slot, void *stream);
 SS_API ss_result ss_slot_free(ss_engine *engine, int32_t slot);
 SS_API ss_result ss_slot_reset(ss_engine *engine, int32_t slot, void *stream);
-
-/* Layers whose graph says `rounding stochastic` round what they store up or
- * down by random bits: a function of this key, the request's position, the
- * layer, the head, the row and the element, and of nothing else. The same
- * request has the same bits in any slot and batch; requests of different keys
- * have independent ones. A fresh slot has key 0; snapshots and forks carry it
- * along. On CUDA it waits for what is queued on `stream`. */
+/* What the random bits of layers with `rounding stochastic` depend on beside the
+ * position, layer, head, row and element: 0 in a fresh slot. Snapshots and forks
+ * carry it along. On CUDA it waits for what is queued on `stream`. */
 SS_API ss_result ss_slot_set_rounding_key(ss_engine *engine, int32_t slot,
                                           uint64_t key, void *stream);
 
