@@ -315,8 +315,13 @@ Status compareVariants(const std::vector<RunOptions> &variants) {
                         probes.back().get()});
   }
   ProgressLine line(common.tokens);
-  MeasureOptions how{common.tokens, common.batch, common.threads, 0,
-                     common.seed,   [&](int done) { line.show(done); }};
+  MeasureOptions how;
+  how.tokens = common.tokens;
+  how.from = common.from;
+  how.batch = common.batch;
+  how.threads = common.threads;
+  how.seed = common.seed;
+  how.progress = [&](int done) { line.show(done); };
   Result<QualityTable> table =
       measureQuality(*model, *text, *dense.dense, compared, how);
   line.clear();
