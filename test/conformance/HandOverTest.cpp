@@ -147,13 +147,11 @@ TEST_P(HandOver, SeveralTokensAreAsManySteps) {
     expectEqualSlots(run.engine, a, run.engine, b);
 }
 
-TEST_P(HandOver, ARollbackIsNeverHavingDecoded) {
+class Drafts : public ConformanceTest {};
+
+TEST_P(Drafts, ForgottenWereNeverDecoded) {
   Running drafting(GetParam(), optionsFor(1), false);
   Running plain(GetParam(), optionsFor(1), false);
-  for (const LayerSpec &layer : drafting.layers)
-    if (layer.draft < 3)
-      GTEST_SKIP() << "a graph without drafts: nothing may be forgotten after "
-                      "a compaction";
   TokenDecoder wrong(drafting, 77, lowRank()), right(drafting, 5, lowRank());
   TokenDecoder alone(plain, 5, lowRank());
   const int32_t a = drafting.engine.allocateSlot();
@@ -272,6 +270,10 @@ TEST_P(HandOver, DensifyWritesTheCallersLayout) {
               found.size() - written);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Conformance, Drafts,
+                         onEveryBackEnd({"gdn_draft", "gdn_draft_qr"}),
+                         caseName);
 
 INSTANTIATE_TEST_SUITE_P(Conformance, HandOver,
                          onEveryBackEnd({"gdn_draft", "gdn_draft_qr",

@@ -262,7 +262,6 @@ TEST_P(Init, TakesEveryLayoutAndType) {
         for (size_t i = 0; i < matrices.size(); ++i) {
           SCOPED_TRACE("type " + std::to_string(type));
           checkState(init, i, matrices[i], 1e-2, spec);
-          run.engine.resetSlot(init.slotOf(i));
         }
         for (size_t i = 0; i < matrices.size(); i += size_t(spec.heads))
           run.engine.freeSlot(init.slotOf(i));
