@@ -26,7 +26,8 @@ bool hasInitKernel(const LayerManifest &layer, float eps) {
 void readInitKernel(const LayerManifest &layer, const LayerLayout &layout,
                     int32_t rank, int32_t status, InitialState &initial) {
   const bool largeIsDense =
-      layout.denseFallback && layout.breakEvenRank <= mostInitialRows(layer);
+      layout.denseFallback &&
+      layout.breakEvenRank <= mostInitialRows(layer) + 1;
   initial.found = (rank >= 0 || largeIsDense) &&
                   !(status & SS_STATUS_NOT_CONVERGED);
   initial.factors.status =
