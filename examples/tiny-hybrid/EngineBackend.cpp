@@ -175,6 +175,17 @@ Result<ss_statistics> EngineBackend::statistics() const {
   return statistics;
 }
 
+Result<int64_t> EngineBackend::snapshotBytes() const {
+  int64_t sum = 0;
+  for (int32_t slot : slotOfRequest) {
+    size_t bytes = 0;
+    if (ss_snapshot_size(handle, slot, &bytes, nullptr) != SS_OK)
+      return lastError("snapshot of slot " + std::to_string(slot));
+    sum += static_cast<int64_t>(bytes);
+  }
+  return sum;
+}
+
 Result<std::vector<int32_t>> EngineBackend::ranks(int layer,
                                                   int request) const {
   std::vector<int32_t> ranks(infos[layer].heads);

@@ -38,6 +38,8 @@ public:
   const std::vector<int32_t> &slots() const { return slotOfRequest; }
 
   Result<ss_statistics> statistics() const;
+  /// Bytes of the snapshots of all requests, now.
+  Result<int64_t> snapshotBytes() const;
   /// Stored rank of every head of one request; -1: dense. `layer` counts the
   /// engine's layers.
   Result<std::vector<int32_t>> ranks(int layer, int request) const;

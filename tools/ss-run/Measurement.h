@@ -57,6 +57,7 @@ struct StateBytes {
   double liveMean = 0;
   int64_t livePeak = 0;
   int64_t allocatedPeak = 0;
+  int64_t snapshots = 0; ///< of all requests, at the end; 0: not asked for
 };
 
 struct Measurement {

@@ -33,6 +33,8 @@ void appendBytes(std::string &text, const StateBytes &bytes) {
   row("state bytes, live mean", bytes.liveMean);
   row("state bytes, live peak", static_cast<double>(bytes.livePeak));
   row("state bytes, allocated peak", static_cast<double>(bytes.allocatedPeak));
+  if (bytes.snapshots > 0)
+    row("snapshot bytes, at the end", static_cast<double>(bytes.snapshots));
 }
 
 void appendSeconds(std::string &text, const char *name, double dense,
@@ -171,7 +173,8 @@ std::string ss_run::formatJson(const Measurement &measurement,
   root["state_bytes"] = {{"dense", measurement.bytes.dense},
                          {"live_mean", measurement.bytes.liveMean},
                          {"live_peak", measurement.bytes.livePeak},
-                         {"allocated_peak", measurement.bytes.allocatedPeak}};
+                         {"allocated_peak", measurement.bytes.allocatedPeak},
+                         {"snapshots", measurement.bytes.snapshots}};
   root["state_seconds"] = {{"dense", measurement.dense.states},
                            {"compressed", measurement.compressed.states}};
   root["total_seconds"] = {{"dense", measurement.dense.all},

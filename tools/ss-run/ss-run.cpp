@@ -220,6 +220,10 @@ Status run(const RunOptions &options) {
   phases.init = states.prefill ? states.prefill->initSeconds() : 0;
   if (!measurement)
     return measurement.takeError();
+  Result<int64_t> snapshots = states.compressed->snapshotBytes();
+  if (!snapshots)
+    return snapshots.takeError();
+  measurement->bytes.snapshots = *snapshots;
   std::string stats;
   if (options.stats) {
     Result<std::string> text = formatStatistics(*states.compressed);

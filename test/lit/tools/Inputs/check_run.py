@@ -7,7 +7,7 @@ import sys
 
 KEYS = {
     "bits_per_byte": {"dense", "compressed"},
-    "state_bytes": {"dense", "live_mean", "live_peak", "allocated_peak"},
+    "state_bytes": {"dense", "live_mean", "live_peak", "allocated_peak", "snapshots"},
     "state_seconds": {"dense", "compressed"},
     "rank": {"gdn", "mamba2", "kda"},
 }
