@@ -162,9 +162,12 @@ ss::RowLayer RowPools::layerTable(const LayerManifest &layer,
   table.row_elements = int32_t(layout.rowFloats);
   table.out_is_rows = layout.storage == Storage::F32;
   table.matrix_elements = int32_t(layout.denseFloats);
-  table.live_row = int32_t(layout.liveBytes(1) - layout.liveBytes(0));
-  table.live_buffer = int32_t(layout.liveBytes(0));
-  table.live_matrix = int32_t(layout.liveBytes(-1));
+  // From two ranks that both have what a sink costs.
+  table.live_row = int32_t(layout.liveBytes(2) - layout.liveBytes(1));
+  table.live_buffer = int32_t(layout.liveBytes(1)) - table.live_row;
+  table.live_matrix = holdsMatrices(layout.storage)
+                          ? int32_t(layout.liveBytes(-1))
+                          : INT32_MAX;
   table.room = kRoomRows;
   table.spare = kSpareRows;
   return table;
