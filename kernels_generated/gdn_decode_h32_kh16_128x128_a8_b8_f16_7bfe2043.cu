@@ -137,46 +137,46 @@ gdn_decode_h32_kh16_128x128_a8_b8_f16_7bfe2043(
     }
   } else {
     // stored components: every row [v | u] is read once
-    const int64_t whole = stored - stored % 4;
+    const int64_t whole = stored - stored % 8;
     ss::splat(h_q, 0.0f);
     ss::splat(h_k, 0.0f);
-    for (int64_t i = 0; i < whole; i += 4) {
+    for (int64_t i = 0; i < whole; i += 8) {
       const int64_t row = base + i;
       const int64_t row_at = row * 256;
-      ss::half stored_1[4][4];
+      ss::half stored_1[8][4];
       ss::load_rows<uint2, 128>(stored_1, &rows[row_at], 256);
-      float v_rows[4][4];
+      float v_rows[8][4];
 #pragma unroll
-      for (int r = 0; r < 4; ++r)
+      for (int r = 0; r < 8; ++r)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
           v_rows[r][e] = float(stored_1[r][e]);
-      ss::half stored_2[4][4];
+      ss::half stored_2[8][4];
       ss::load_rows<uint2, 128>(stored_2, &rows[row_at + 128], 256);
-      float u_rows[4][4];
+      float u_rows[8][4];
 #pragma unroll
-      for (int r = 0; r < 4; ++r)
+      for (int r = 0; r < 8; ++r)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
           u_rows[r][e] = float(stored_2[r][e]);
-      float weight[4];
+      float weight[8];
       ss::load_all<float>(weight, &weights[row]);
-      float decayed_weight[4];
+      float decayed_weight[8];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
+      for (int e = 0; e < 8; ++e)
         decayed_weight[e] = weight[e] * decay;
-      float dots[4];
+      float dots[8];
       ss::dot<128>(dots, v_rows, k_unit);
-      float coef[4];
+      float coef[8];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
+      for (int e = 0; e < 8; ++e)
         coef[e] = dots[e] * decayed_weight[e];
       ss::accumulate(h_k, coef, u_rows);
-      float dots_1[4];
+      float dots_1[8];
       ss::dot<128>(dots_1, v_rows, q_unit);
-      float coef_1[4];
+      float coef_1[8];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
+      for (int e = 0; e < 8; ++e)
         coef_1[e] = dots_1[e] * decayed_weight[e];
       ss::accumulate(h_q, coef_1, u_rows);
     }
@@ -185,40 +185,40 @@ gdn_decode_h32_kh16_128x128_a8_b8_f16_7bfe2043(
       const int64_t left = stored - whole;
       const int64_t row = base + whole;
       const int64_t row_at = row * 256;
-      ss::half stored_1[4][4];
+      ss::half stored_1[8][4];
       ss::load_rows<uint2, 128>(stored_1, &rows[row_at], 256, left);
-      float v_rows[4][4];
+      float v_rows[8][4];
 #pragma unroll
-      for (int r = 0; r < 4; ++r)
+      for (int r = 0; r < 8; ++r)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
           v_rows[r][e] = float(stored_1[r][e]);
-      ss::half stored_2[4][4];
+      ss::half stored_2[8][4];
       ss::load_rows<uint2, 128>(stored_2, &rows[row_at + 128], 256, left);
-      float u_rows[4][4];
+      float u_rows[8][4];
 #pragma unroll
-      for (int r = 0; r < 4; ++r)
+      for (int r = 0; r < 8; ++r)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
           u_rows[r][e] = float(stored_2[r][e]);
-      float weight[4];
+      float weight[8];
       ss::load_all<float>(weight, &weights[row], left);
-      float decayed_weight[4];
+      float decayed_weight[8];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
+      for (int e = 0; e < 8; ++e)
         decayed_weight[e] = weight[e] * decay;
-      float dots[4];
+      float dots[8];
       ss::dot<128>(dots, v_rows, k_unit);
-      float coef[4];
+      float coef[8];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
+      for (int e = 0; e < 8; ++e)
         coef[e] = dots[e] * decayed_weight[e];
       ss::accumulate(h_k, coef, u_rows);
-      float dots_1[4];
+      float dots_1[8];
       ss::dot<128>(dots_1, v_rows, q_unit);
-      float coef_1[4];
+      float coef_1[8];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
+      for (int e = 0; e < 8; ++e)
         coef_1[e] = dots_1[e] * decayed_weight[e];
       ss::accumulate(h_q, coef_1, u_rows);
     }
