@@ -70,9 +70,6 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
   for (int64_t program = blockIdx.x; program < program_end; program += program_step) {
     __syncwarp();
 
-    if (program >= int64_t(work_count[0]))
-      continue;
-
     const int64_t state = work[program];
     const int64_t slot = state / 32;
     const int64_t head = state % 32;
@@ -99,13 +96,32 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
     // active components: the largest weights
     __syncwarp();
     ss::top_k(scratch.order, scratch.weights, stored);
-    for (int64_t i = 0; i < 8; ++i) {
+    for (int64_t i = 0; i < 8; i += 4) {
       __syncwarp();
       const int64_t value = scratch.order[i];
       const bool is_there = value >= 0;
       const int64_t source = is_there ? value : 0;
-      if (lane == 0)
+      const int64_t value_1 = i + 1;
+      const int64_t value_2 = scratch.order[value_1];
+      const bool is_there_1 = value_2 >= 0;
+      const int64_t source_1 = is_there_1 ? value_2 : 0;
+      const float weight = scratch.weights[source_1];
+      const int64_t value_3 = i + 2;
+      const int64_t value_4 = scratch.order[value_3];
+      const bool is_there_2 = value_4 >= 0;
+      const int64_t source_2 = is_there_2 ? value_4 : 0;
+      const float weight_1 = scratch.weights[source_2];
+      const int64_t value_5 = i + 3;
+      const int64_t value_6 = scratch.order[value_5];
+      const bool is_there_3 = value_6 >= 0;
+      const int64_t source_3 = is_there_3 ? value_6 : 0;
+      const float weight_2 = scratch.weights[source_3];
+      if (lane == 0) {
         scratch.block_weights[i] = double(is_there ? scratch.weights[source] : 0.0f);
+        scratch.block_weights[value_1] = double(is_there_1 ? weight : 0.0f);
+        scratch.block_weights[value_3] = double(is_there_2 ? weight_1 : 0.0f);
+        scratch.block_weights[value_5] = double(is_there_3 ? weight_2 : 0.0f);
+      }
     }
 
     for (int64_t i = 0; i < 8; i += 4) {

@@ -6,7 +6,7 @@
 //
 // One warp a program, 1 program a block, 1024 bytes of shared memory.
 // reads rows, weights, row_base, rank, count, buffer_k, buffer_u, buffer_g, slots, q, k, v, gate,
-// beta, a_log, dt_bias
+// beta, a_log, dt_bias, order
 // writes buffer_k, buffer_u, buffer_g, y
 
 // What one program keeps in shared memory.
@@ -41,6 +41,8 @@ gdn_decode_h32_kh16_128x128_a8_b8_f32_e4fc2d53(
     const float *__restrict__ dt_bias,
     float *__restrict__ y,
     int64_t y_stride,
+    const int32_t *__restrict__ order,
+    int32_t ordered,
     int64_t programs) {
   const int64_t program = blockIdx.x;
   if (program >= programs)
@@ -48,8 +50,9 @@ gdn_decode_h32_kh16_128x128_a8_b8_f32_e4fc2d53(
   __shared__ gdn_decode_h32_kh16_128x128_a8_b8_f32_e4fc2d53_scratch scratch;
   const int lane = ss::lane_id();
 
-  const int64_t batch_row = program / 32;
-  const int64_t head = program % 32;
+  const int64_t place = int64_t(ordered) > 0 ? int64_t(order[program]) : program;
+  const int64_t batch_row = place / 32;
+  const int64_t head = place % 32;
   const int64_t slot = slots[batch_row];
   if (slot < 0) {
     // padded row: zero output, nothing touched

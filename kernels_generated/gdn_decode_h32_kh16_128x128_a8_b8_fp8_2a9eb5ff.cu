@@ -7,7 +7,7 @@
 //
 // One warp a program, 1 program a block.
 // reads rows, weights, row_base, rank, count, buffer_k, buffer_u, buffer_g, slots, q, k, v, gate,
-// beta, a_log, dt_bias
+// beta, a_log, dt_bias, order
 // writes buffer_k, buffer_u, buffer_g, y
 extern "C" __global__ void __launch_bounds__(32)
 gdn_decode_h32_kh16_128x128_a8_b8_fp8_2a9eb5ff(
@@ -35,14 +35,17 @@ gdn_decode_h32_kh16_128x128_a8_b8_fp8_2a9eb5ff(
     const float *__restrict__ dt_bias,
     float *__restrict__ y,
     int64_t y_stride,
+    const int32_t *__restrict__ order,
+    int32_t ordered,
     int64_t programs) {
   const int64_t program = blockIdx.x;
   if (program >= programs)
     return;
   const int lane = ss::lane_id();
 
-  const int64_t batch_row = program / 32;
-  const int64_t head = program % 32;
+  const int64_t place = int64_t(ordered) > 0 ? int64_t(order[program]) : program;
+  const int64_t batch_row = place / 32;
+  const int64_t head = place % 32;
   const int64_t slot = slots[batch_row];
   if (slot < 0) {
     // padded row: zero output, nothing touched

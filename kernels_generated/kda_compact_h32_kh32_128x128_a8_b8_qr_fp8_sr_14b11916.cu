@@ -73,9 +73,6 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
   for (int64_t program = blockIdx.x; program < program_end; program += program_step) {
     __syncwarp();
 
-    if (program >= int64_t(work_count[0]))
-      continue;
-
     const int64_t state = work[program];
     const int64_t slot = state / 32;
     const int64_t head = state % 32;
@@ -116,50 +113,52 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
 #pragma unroll
     for (int e = 0; e < 4; ++e)
       tile[e] = expf(decay_before[e]);
-    for (int64_t i = 0; i < stored; i += 4) {
+    for (int64_t i = 0; i < stored; i += 8) {
       const int64_t left = stored - i;
       const int64_t row = base + i;
       const int64_t row_at = row * 256;
       __syncwarp();
-      ss::float8 stored_1[4][4];
+      ss::float8 stored_1[8][4];
       ss::load_rows<uint32_t, 128>(stored_1, &rows[row_at], 256, left);
-      float tile_1[4][4];
+      float tile_1[8][4];
 #pragma unroll
-      for (int r = 0; r < 4; ++r)
+      for (int r = 0; r < 8; ++r)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
           tile_1[r][e] = float(stored_1[r][e]);
-      float tile_2[4][4];
+      float tile_2[8][4];
 #pragma unroll
-      for (int r = 0; r < 4; ++r)
+      for (int r = 0; r < 8; ++r)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
           tile_2[r][e] = tile_1[r][e] * 0.00390625f;
-      float tile_3[4][4];
+      float weights_tile[8];
+      ss::load_all<float>(weights_tile, &weights[row], left);
+      float tile_3[8][4];
 #pragma unroll
-      for (int r = 0; r < 4; ++r)
+      for (int r = 0; r < 8; ++r)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
           tile_3[r][e] = tile_2[r][e] * tile[e];
-      float tile_4[4][4];
+      float tile_4[8][4];
 #pragma unroll
-      for (int r = 0; r < 4; ++r)
+      for (int r = 0; r < 8; ++r)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
           tile_4[r][e] = tile_3[r][e] * tile_3[r][e];
-      float sum[4];
+      float sum[8];
       ss::reduce_lanes<ss::Add, 128>(sum, tile_4);
-      float length[4];
+      float length[8];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
+      for (int e = 0; e < 8; ++e)
         length[e] = sqrtf(sum[e]);
-      float tile_5[4];
+      float tile_5[8];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
+      for (int e = 0; e < 8; ++e)
         tile_5[e] = length[e] == 0.0f ? 0.0f : 1.0f / length[e];
-      float tile_6[4][4];
+      float tile_6[8][4];
 #pragma unroll
-      for (int r = 0; r < 4; ++r)
+      for (int r = 0; r < 8; ++r)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
           tile_6[r][e] = tile_3[r][e] * tile_5[r];
@@ -168,11 +167,11 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       int32_t elements[4];
       ss::iota_lanes<128>(elements);
       const int32_t value_3 = int32_t(i);
-      int32_t numbers[4];
+      int32_t numbers[8];
       ss::iota(numbers);
-      int32_t row_keys[4];
+      int32_t row_keys[8];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
+      for (int e = 0; e < 8; ++e)
        {
         const int32_t value_4 =
             value_1 ^ int32_t(uint32_t(numbers[e] + value_3) * uint32_t(-1640531527));
@@ -182,9 +181,9 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
             int32_t(uint32_t(value_5 ^ int32_t(uint32_t(value_5) >> 15)) * uint32_t(-749064809));
         row_keys[e] = (value_6 ^ int32_t(uint32_t(value_6) >> 15)) + value_2;
       }
-      float randomly_rounded[4][4];
+      float randomly_rounded[8][4];
 #pragma unroll
-      for (int r = 0; r < 4; ++r)
+      for (int r = 0; r < 8; ++r)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
          {
@@ -208,19 +207,17 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
               value_7) * 0.00390625f;
           randomly_rounded[r][e] = value_13;
         }
-      ss::float8 rounded[4][4];
+      ss::float8 rounded[8][4];
 #pragma unroll
-      for (int r = 0; r < 4; ++r)
+      for (int r = 0; r < 8; ++r)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
           rounded[r][e] = ss::float8(randomly_rounded[r][e] * 256.0f);
       __syncwarp();
       ss::store_rows<uint32_t, 128>(&rows[row_at], rounded, 256, left);
-      float weights_tile[4];
-      ss::load_all<float>(weights_tile, &weights[row], left);
-      float tile_7[4];
+      float tile_7[8];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
+      for (int e = 0; e < 8; ++e)
         tile_7[e] = weights_tile[e] * length[e];
       ss::store_all<float>(&scratch.weights[i], tile_7, left);
     }
@@ -228,13 +225,32 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
     // active components: the largest weights
     __syncwarp();
     ss::top_k(scratch.order, scratch.weights, stored);
-    for (int64_t i = 0; i < 8; ++i) {
+    for (int64_t i = 0; i < 8; i += 4) {
       __syncwarp();
       const int64_t value_1 = scratch.order[i];
       const bool is_there = value_1 >= 0;
       const int64_t source = is_there ? value_1 : 0;
-      if (lane == 0)
+      const int64_t value_2 = i + 1;
+      const int64_t value_3 = scratch.order[value_2];
+      const bool is_there_1 = value_3 >= 0;
+      const int64_t source_1 = is_there_1 ? value_3 : 0;
+      const float weight = scratch.weights[source_1];
+      const int64_t value_4 = i + 2;
+      const int64_t value_5 = scratch.order[value_4];
+      const bool is_there_2 = value_5 >= 0;
+      const int64_t source_2 = is_there_2 ? value_5 : 0;
+      const float weight_1 = scratch.weights[source_2];
+      const int64_t value_6 = i + 3;
+      const int64_t value_7 = scratch.order[value_6];
+      const bool is_there_3 = value_7 >= 0;
+      const int64_t source_3 = is_there_3 ? value_7 : 0;
+      const float weight_2 = scratch.weights[source_3];
+      if (lane == 0) {
         scratch.block_weights[i] = double(is_there ? scratch.weights[source] : 0.0f);
+        scratch.block_weights[value_2] = double(is_there_1 ? weight : 0.0f);
+        scratch.block_weights[value_4] = double(is_there_2 ? weight_1 : 0.0f);
+        scratch.block_weights[value_6] = double(is_there_3 ? weight_2 : 0.0f);
+      }
     }
 
     for (int64_t i = 0; i < 8; i += 4) {
@@ -364,30 +380,31 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       const int64_t row = i + 8;
       const bool is_there = i < pairs;
       const int64_t pair = value + i;
-      const int64_t value_1 = pair * 128;
-      const int64_t value_2 = is_there ? 128 : 0;
       __syncwarp();
-      ss::copy_row<float4, 128>(&scratch.left[row][0], &buffer_u[value_1], value_2);
-      const int64_t key_at = ((slot * 32 + head) * 8 + i) * 128;
-      float buffer_k_tile[4];
-      ss::load_lanes<float4, 128>(buffer_k_tile, &buffer_k[key_at], value_2);
-      float buffer_g_tile[4];
-      ss::load_lanes<float4, 128>(buffer_g_tile, &buffer_g[value_1], value_2);
-      float tile_1[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_1[e] = buffer_k_tile[e] == 0.0f ? 0.0f : buffer_k_tile[e] *
-            expf(decay_before[e] - buffer_g_tile[e]);
-      ss::store_lanes<float4, 128>(&scratch.right[row][0], tile_1);
+      ss::copy_row<float4, 128>(&scratch.left[row][0], &buffer_u[pair * 128], is_there ? 128 : 0);
     }
 
-    double tile_1[1] = {};
+    const int64_t left = is_true ? pairs : 0;
+    const int64_t key_at = (slot * 32 + head) * 1024;
+    float buffer_k_tile[8][4];
+    ss::load_rows<float4, 128>(buffer_k_tile, &buffer_k[key_at], 128, left);
+    float buffer_g_tile[8][4];
+    ss::load_rows<float4, 128>(buffer_g_tile, &buffer_g[state * 1024], 128, left);
+    float tile_1[8][4];
+#pragma unroll
+    for (int r = 0; r < 8; ++r)
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        tile_1[r][e] = buffer_k_tile[r][e] == 0.0f ? 0.0f : buffer_k_tile[r][e] *
+            expf(decay_before[e] - buffer_g_tile[r][e]);
     __syncwarp();
-    ss::store_lanes<double, 8>(&scratch.block_weights[8], tile_1);
-    double tile_2[1];
-    ss::splat(tile_2, 1.0);
+    ss::store_rows<float4, 128>(&scratch.right[8][0], tile_1, 136);
+    double tile_2[1] = {};
+    ss::store_lanes<double, 8>(&scratch.block_weights[8], tile_2);
+    double tile_3[1];
+    ss::splat(tile_3, 1.0);
     __syncwarp();
-    ss::store_lanes<double, 8>(&scratch.block_weights[8], tile_2, pairs);
+    ss::store_lanes<double, 8>(&scratch.block_weights[8], tile_3, pairs);
     ss::wait_copies();
 
     // Gram matrix of the other side, A A^T, and the components' sizes S
@@ -402,16 +419,16 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
     __syncwarp();
     double lengths_tile[1];
     ss::load_lanes<double, 16>(lengths_tile, &scratch.lengths[0]);
-    double tile_3[1];
-    tile_3[0] = sqrt(lengths_tile[0]);
+    double tile_4[1];
+    tile_4[0] = sqrt(lengths_tile[0]);
     __syncwarp();
-    ss::store_lanes<double, 16>(&scratch.lengths[0], tile_3);
+    ss::store_lanes<double, 16>(&scratch.lengths[0], tile_4);
     double block_weights_tile[1];
     ss::load_lanes<double, 16>(block_weights_tile, &scratch.block_weights[0]);
-    double tile_4[1];
-    tile_4[0] = tile_3[0] * block_weights_tile[0];
+    double tile_5[1];
+    tile_5[0] = tile_4[0] * block_weights_tile[0];
     __syncwarp();
-    ss::store_lanes<double, 16>(&scratch.sizes[0], tile_4);
+    ss::store_lanes<double, 16>(&scratch.sizes[0], tile_5);
 
     // orthogonalise one side, sizes folded in: Q = T S B, R = T S B B^T S
     ss::matmul<false, true, 16, 16, 128>(scratch.x_t, scratch.right, scratch.right);
@@ -422,12 +439,12 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
     ss::load_lanes<double, 16>(sizes_tile, &scratch.sizes[0]);
     double sizes_tile_1[16];
     ss::load_all<double2>(sizes_tile_1, &scratch.sizes[0]);
-    double tile_5[16][1];
+    double tile_6[16][1];
 #pragma unroll
     for (int r = 0; r < 16; ++r)
-      tile_5[r][0] = x_t_tile[r][0] * sizes_tile[0] * sizes_tile_1[r];
+      tile_6[r][0] = x_t_tile[r][0] * sizes_tile[0] * sizes_tile_1[r];
     __syncwarp();
-    ss::store_rows<double, 16>(&scratch.x_t[0][0], tile_5, 20);
+    ss::store_rows<double, 16>(&scratch.x_t[0][0], tile_6, 20);
     __syncwarp();
     const int32_t bits = ss::orthogonalize(16, scratch.x_t, scratch.t_first);
     const int32_t statu = scratch.status[0];
@@ -438,34 +455,34 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
     ss::load_rows<double, 16>(t_first_tile, &scratch.t_first[0][0], 20);
     double sizes_tile_2[1];
     ss::load_lanes<double, 16>(sizes_tile_2, &scratch.sizes[0]);
-    double tile_6[16][1];
+    double tile_7[16][1];
 #pragma unroll
     for (int r = 0; r < 16; ++r)
-      tile_6[r][0] = t_first_tile[r][0] * sizes_tile_2[0];
+      tile_7[r][0] = t_first_tile[r][0] * sizes_tile_2[0];
     __syncwarp();
-    ss::store_rows<double, 16>(&scratch.t_first[0][0], tile_6, 20);
+    ss::store_rows<double, 16>(&scratch.t_first[0][0], tile_7, 20);
     double lengths_tile_1[1];
     ss::load_lanes<double, 16>(lengths_tile_1, &scratch.lengths[0]);
-    double tile_7[1];
-    tile_7[0] = lengths_tile_1[0] == 0.0 ? 0.0 : 1.0 / lengths_tile_1[0];
+    double tile_8[1];
+    tile_8[0] = lengths_tile_1[0] == 0.0 ? 0.0 : 1.0 / lengths_tile_1[0];
     double x_t_tile_1[16][1];
     ss::load_rows<double, 16>(x_t_tile_1, &scratch.x_t[0][0], 20);
-    double tile_8[16][1];
-#pragma unroll
-    for (int r = 0; r < 16; ++r)
-      tile_8[r][0] = x_t_tile_1[r][0] * tile_7[0];
-    __syncwarp();
-    ss::store_rows<double, 16>(&scratch.x_t[0][0], tile_8, 20);
     double tile_9[16][1];
 #pragma unroll
     for (int r = 0; r < 16; ++r)
-      tile_9[r][0] = x_t_tile_1[r][0] * x_t_tile_1[r][0];
+      tile_9[r][0] = x_t_tile_1[r][0] * tile_8[0];
+    __syncwarp();
+    ss::store_rows<double, 16>(&scratch.x_t[0][0], tile_9, 20);
+    double tile_10[16][1];
+#pragma unroll
+    for (int r = 0; r < 16; ++r)
+      tile_10[r][0] = x_t_tile_1[r][0] * x_t_tile_1[r][0];
     double sum[1];
-    ss::reduce_first<ss::Add>(sum, tile_9);
-    double tile_10[1] = {};
-    double tile_11[1];
-    tile_11[0] = sum[0] + tile_10[0];
-    const double largest = ss::reduce_lanes<ss::Max, 16>(tile_11);
+    ss::reduce_first<ss::Add>(sum, tile_10);
+    double tile_11[1] = {};
+    double tile_12[1];
+    tile_12[0] = sum[0] + tile_11[0];
+    const double largest = ss::reduce_lanes<ss::Max, 16>(tile_12);
     const double largest_component = sqrt(largest);
     const float noise = float(largest_component * 2.384185791015625e-7);
     if ((bits & 2) > 0) {
@@ -496,18 +513,18 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
     ss::matmul<false, false, 16, 16, 16>(scratch.t_second, scratch.t_second, scratch.x_t);
     double r_second_tile[1][16];
     ss::load_columns<double2, 16>(r_second_tile, &scratch.r_second[0][0], 20);
-    double tile_12[1][16];
+    double tile_13[1][16];
 #pragma unroll
     for (int e = 0; e < 16; ++e)
-      tile_12[0][e] = r_second_tile[0][e] * r_second_tile[0][e];
+      tile_13[0][e] = r_second_tile[0][e] * r_second_tile[0][e];
     double sum_1[1];
-    ss::reduce_second<ss::Add>(sum_1, tile_12);
-    double tile_13[1] = {};
-    double tile_14[1];
-    tile_14[0] = sum_1[0] + tile_13[0];
+    ss::reduce_second<ss::Add>(sum_1, tile_13);
+    double tile_14[1] = {};
     double tile_15[1];
-    tile_15[0] = sqrt(tile_14[0]);
-    ss::store_lanes<double, 16>(&scratch.sigma[0], tile_15);
+    tile_15[0] = sum_1[0] + tile_14[0];
+    double tile_16[1];
+    tile_16[0] = sqrt(tile_15[0]);
+    ss::store_lanes<double, 16>(&scratch.sigma[0], tile_16);
     __syncwarp();
     double sigma_tile[1];
     ss::load_lanes<double, 16>(sigma_tile, &scratch.sigma[0]);
@@ -536,18 +553,18 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       __syncwarp();
       double r_second_tile_1[1][16];
       ss::load_columns<double2, 16>(r_second_tile_1, &scratch.r_second[0][0], 20);
-      double tile_16[1][16];
+      double tile_17[1][16];
 #pragma unroll
       for (int e = 0; e < 16; ++e)
-        tile_16[0][e] = r_second_tile_1[0][e] * r_second_tile_1[0][e];
+        tile_17[0][e] = r_second_tile_1[0][e] * r_second_tile_1[0][e];
       double sum_2[1];
-      ss::reduce_second<ss::Add>(sum_2, tile_16);
-      double tile_17[1] = {};
-      double tile_18[1];
-      tile_18[0] = sum_2[0] + tile_17[0];
+      ss::reduce_second<ss::Add>(sum_2, tile_17);
+      double tile_18[1] = {};
       double tile_19[1];
-      tile_19[0] = sqrt(tile_18[0]);
-      ss::store_lanes<double, 16>(&scratch.sigma[0], tile_19);
+      tile_19[0] = sum_2[0] + tile_18[0];
+      double tile_20[1];
+      tile_20[0] = sqrt(tile_19[0]);
+      ss::store_lanes<double, 16>(&scratch.sigma[0], tile_20);
     }
 
     // rows: orthonormal ones here, there their parts of unit length
@@ -555,23 +572,23 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
     __syncwarp();
     double sigma_tile_1[1];
     ss::load_lanes<double, 16>(sigma_tile_1, &scratch.sigma[0]);
-    double tile_16[1];
-    tile_16[0] = sigma_tile_1[0] == 0.0 ? 0.0 : 1.0 / sigma_tile_1[0];
+    double tile_17[1];
+    tile_17[0] = sigma_tile_1[0] == 0.0 ? 0.0 : 1.0 / sigma_tile_1[0];
     __syncwarp();
-    ss::store_lanes<double, 16>(&scratch.inverse_lengths[0], tile_16);
-    float tile_17[1];
-    tile_17[0] = float(sigma_tile_1[0]);
-    ss::store_lanes<float, 16>(&scratch.new_weights[0], tile_17);
+    ss::store_lanes<double, 16>(&scratch.inverse_lengths[0], tile_17);
+    float tile_18[1];
+    tile_18[0] = float(sigma_tile_1[0]);
+    ss::store_lanes<float, 16>(&scratch.new_weights[0], tile_18);
     double r_second_tile_1[16][1];
     ss::load_rows<double, 16>(r_second_tile_1, &scratch.r_second[0][0], 20);
     __syncwarp();
     double inverse_lengths_tile[16];
     ss::load_all<double2>(inverse_lengths_tile, &scratch.inverse_lengths[0]);
-    double tile_18[16][1];
+    double tile_19[16][1];
 #pragma unroll
     for (int r = 0; r < 16; ++r)
-      tile_18[r][0] = r_second_tile_1[r][0] * inverse_lengths_tile[r];
-    ss::store_rows<double, 16>(&scratch.r_second[0][0], tile_18, 20);
+      tile_19[r][0] = r_second_tile_1[r][0] * inverse_lengths_tile[r];
+    ss::store_rows<double, 16>(&scratch.r_second[0][0], tile_19, 20);
     __syncwarp();
     ss::matmul<false, false, 16, 16, 16>(scratch.r_second, scratch.r_second, scratch.t_first);
     __syncwarp();
@@ -588,13 +605,13 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
 
     if ((scratch.status[0] & 1) > 0) {
       // not finite: the state becomes one NaN component
-      float tile_19[4];
-      ss::splat(tile_19, 1.0f);
+      float tile_20[4];
+      ss::splat(tile_20, 1.0f);
       const int64_t row_at = base * 256;
       ss::float8 rounded[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        rounded[e] = ss::float8(tile_19[e] * 256.0f);
+        rounded[e] = ss::float8(tile_20[e] * 256.0f);
       ss::store_lanes<uint32_t, 128>(&rows[row_at], rounded);
       __syncwarp();
       ss::store_lanes<uint32_t, 128>(&rows[row_at + 128], rounded);
@@ -643,11 +660,11 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
           if (lane == 0)
             scratch.status[0] = statu_2 | 8;
           for (int64_t i = 0; i < stored; i += 32) {
-            const int64_t left = stored - i;
+            const int64_t left_1 = stored - i;
             float weights_tile[1];
-            ss::load_lanes<float, 32>(weights_tile, &scratch.weights[i], left);
+            ss::load_lanes<float, 32>(weights_tile, &scratch.weights[i], left_1);
             __syncwarp();
-            ss::store_lanes<float, 32>(&scratch.all_weights[i], weights_tile, left);
+            ss::store_lanes<float, 32>(&scratch.all_weights[i], weights_tile, left_1);
           }
 
           float new_weights_tile_1[1];
@@ -1075,36 +1092,36 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
               const int64_t row_at = row_1 * 256;
               ss::float8 stored_1[4];
               ss::load_lanes<uint32_t, 128>(stored_1, &rows[row_at]);
-              float tile_19[4];
-#pragma unroll
-              for (int e = 0; e < 4; ++e)
-                tile_19[e] = float(stored_1[e]);
               float tile_20[4];
 #pragma unroll
               for (int e = 0; e < 4; ++e)
-                tile_20[e] = tile_19[e] * 0.00390625f;
-              ss::float8 stored_2[4];
-              ss::load_lanes<uint32_t, 128>(stored_2, &rows[row_at + 128]);
+                tile_20[e] = float(stored_1[e]);
               float tile_21[4];
 #pragma unroll
               for (int e = 0; e < 4; ++e)
-                tile_21[e] = float(stored_2[e]);
+                tile_21[e] = tile_20[e] * 0.00390625f;
+              ss::float8 stored_2[4];
+              ss::load_lanes<uint32_t, 128>(stored_2, &rows[row_at + 128]);
               float tile_22[4];
 #pragma unroll
               for (int e = 0; e < 4; ++e)
-                tile_22[e] = tile_21[e] * 0.00390625f;
+                tile_22[e] = float(stored_2[e]);
+              float tile_23[4];
+#pragma unroll
+              for (int e = 0; e < 4; ++e)
+                tile_23[e] = tile_22[e] * 0.00390625f;
               const int64_t row_2 = base + row;
               const int64_t row_at_1 = row_2 * 256;
               ss::float8 rounded[4];
 #pragma unroll
               for (int e = 0; e < 4; ++e)
-                rounded[e] = ss::float8(tile_20[e] * 256.0f);
+                rounded[e] = ss::float8(tile_21[e] * 256.0f);
               __syncwarp();
               ss::store_lanes<uint32_t, 128>(&rows[row_at_1], rounded);
               ss::float8 rounded_1[4];
 #pragma unroll
               for (int e = 0; e < 4; ++e)
-                rounded_1[e] = ss::float8(tile_22[e] * 256.0f);
+                rounded_1[e] = ss::float8(tile_23[e] * 256.0f);
               __syncwarp();
               ss::store_lanes<uint32_t, 128>(&rows[row_at_1 + 128], rounded_1);
               const float weight_1 = scratch.weights[new_rank];
@@ -1119,11 +1136,11 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       }
 
       for (int64_t i = 0; i < new_rank; i += 32) {
-        const int64_t left = new_rank - i;
+        const int64_t left_1 = new_rank - i;
         __syncwarp();
         float weights_tile[1];
-        ss::load_lanes<float, 32>(weights_tile, &scratch.weights[i], left);
-        ss::store_lanes<float, 32>(&weights[base + i], weights_tile, left);
+        ss::load_lanes<float, 32>(weights_tile, &scratch.weights[i], left_1);
+        ss::store_lanes<float, 32>(&weights[base + i], weights_tile, left_1);
       }
 
       if (lane == 0)

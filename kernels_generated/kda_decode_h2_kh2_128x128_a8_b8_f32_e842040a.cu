@@ -6,7 +6,7 @@
 //
 // One warp a program, 1 program a block, 1024 bytes of shared memory.
 // reads rows, weights, row_base, rank, count, buffer_k, buffer_u, buffer_g, slots, q, k, v, gate,
-// beta, a_log, dt_bias
+// beta, a_log, dt_bias, order
 // writes buffer_k, buffer_u, buffer_g, y
 
 // What one program keeps in shared memory.
@@ -41,14 +41,17 @@ kda_decode_h2_kh2_128x128_a8_b8_f32_e842040a(
     const float *__restrict__ dt_bias,
     float *__restrict__ y,
     int64_t y_stride,
+    const int32_t *__restrict__ order,
+    int32_t ordered,
     int64_t programs) {
   const int64_t program = blockIdx.x;
   if (program >= programs)
     return;
   __shared__ kda_decode_h2_kh2_128x128_a8_b8_f32_e842040a_scratch scratch;
 
-  const int64_t batch_row = program / 2;
-  const int64_t head = program % 2;
+  const int64_t place = int64_t(ordered) > 0 ? int64_t(order[program]) : program;
+  const int64_t batch_row = place / 2;
+  const int64_t head = place % 2;
   const int64_t slot = slots[batch_row];
   if (slot < 0) {
     // padded row: zero output, nothing touched

@@ -29,9 +29,6 @@ kda_densify_h32_kh32_128x128_a8_b8_fp8_sr_a07dd90e(
   const int64_t program_end = min(programs, int64_t(work_count[0]));
   const int64_t program_step = int64_t(gridDim.x);
   for (int64_t program = blockIdx.x; program < program_end; program += program_step) {
-    if (program >= int64_t(work_count[0]))
-      continue;
-
     const int64_t state = work[program];
     const int64_t slot = state / 32;
     const int64_t head = state % 32;

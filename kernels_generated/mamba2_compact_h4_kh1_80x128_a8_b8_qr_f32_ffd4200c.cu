@@ -44,7 +44,7 @@ struct mamba2_compact_h4_kh1_80x128_a8_b8_qr_f32_ffd4200c_scratch {
   alignas(16) float weights[96];
 };
 
-extern "C" __global__ void __launch_bounds__(32)
+extern "C" __global__ void __launch_bounds__(32, 16)
 mamba2_compact_h4_kh1_80x128_a8_b8_qr_f32_ffd4200c(
     float *__restrict__ rows,
     float *__restrict__ weights,
@@ -95,17 +95,57 @@ mamba2_compact_h4_kh1_80x128_a8_b8_qr_f32_ffd4200c(
     // active components: the largest weights
     __syncwarp();
     ss::top_k(scratch.order, scratch.weights, stored);
-    for (int64_t i = 0; i < 8; ++i) {
+    for (int64_t i = 0; i < 8; i += 4) {
       __syncwarp();
       const int64_t value = scratch.order[i];
       const bool is_there = value >= 0;
       const int64_t source = is_there ? value : 0;
+      const float weight = scratch.weights[source];
+      const int64_t value_1 = i + 1;
+      const int64_t value_2 = scratch.order[value_1];
+      const bool is_there_1 = value_2 >= 0;
+      const int64_t source_1 = is_there_1 ? value_2 : 0;
+      const float weight_1 = scratch.weights[source_1];
+      const int64_t value_3 = i + 2;
+      const int64_t value_4 = scratch.order[value_3];
+      const bool is_there_2 = value_4 >= 0;
+      const int64_t source_2 = is_there_2 ? value_4 : 0;
+      const float weight_2 = scratch.weights[source_2];
+      const int64_t value_5 = i + 3;
+      const int64_t value_6 = scratch.order[value_5];
+      const bool is_there_3 = value_6 >= 0;
+      const int64_t source_3 = is_there_3 ? value_6 : 0;
+      const float weight_3 = scratch.weights[source_3];
       const int64_t row = base + source;
       const int64_t row_at = row * 208;
       ss::copy_row<float4, 128>(&scratch.right[i][0], &rows[row_at], is_there ? 128 : 0);
       ss::copy_row<float4, 80>(&scratch.left[i][0], &rows[row_at + 128], is_there ? 80 : 0);
       if (lane == 0)
-        scratch.block_weights[i] = double(is_there ? scratch.weights[source] : 0.0f);
+        scratch.block_weights[i] = double(is_there ? weight : 0.0f);
+      const int64_t row_1 = base + source_1;
+      const int64_t row_at_1 = row_1 * 208;
+      __syncwarp();
+      ss::copy_row<float4, 128>(&scratch.right[value_1][0], &rows[row_at_1], is_there_1 ? 128 : 0);
+      ss::copy_row<float4, 80>(&scratch.left[value_1][0], &rows[row_at_1 + 128], is_there_1 ? 80 :
+          0);
+      if (lane == 0)
+        scratch.block_weights[value_1] = double(is_there_1 ? weight_1 : 0.0f);
+      const int64_t row_2 = base + source_2;
+      const int64_t row_at_2 = row_2 * 208;
+      __syncwarp();
+      ss::copy_row<float4, 128>(&scratch.right[value_3][0], &rows[row_at_2], is_there_2 ? 128 : 0);
+      ss::copy_row<float4, 80>(&scratch.left[value_3][0], &rows[row_at_2 + 128], is_there_2 ? 80 :
+          0);
+      if (lane == 0)
+        scratch.block_weights[value_3] = double(is_there_2 ? weight_2 : 0.0f);
+      const int64_t row_3 = base + source_3;
+      const int64_t row_at_3 = row_3 * 208;
+      __syncwarp();
+      ss::copy_row<float4, 128>(&scratch.right[value_5][0], &rows[row_at_3], is_there_3 ? 128 : 0);
+      ss::copy_row<float4, 80>(&scratch.left[value_5][0], &rows[row_at_3 + 128], is_there_3 ? 80 :
+          0);
+      if (lane == 0)
+        scratch.block_weights[value_5] = double(is_there_3 ? weight_3 : 0.0f);
     }
 
     // buffered pairs behind the active components

@@ -6,7 +6,7 @@
 //
 // One warp a program, 1 program a block, 512 bytes of shared memory.
 // reads rows, weights, row_base, rank, count, buffer_k, buffer_u, buffer_g, slots, q, k, v, gate,
-// a_log, dt_bias
+// a_log, dt_bias, order
 // writes buffer_k, buffer_u, buffer_g, y
 
 // What one program keeps in shared memory.
@@ -38,6 +38,8 @@ mamba2_decode_h96_kh8_80x128_a8_b8_f32_1ed2c705(
     const float *__restrict__ dt_bias,
     float *__restrict__ y,
     int64_t y_stride,
+    const int32_t *__restrict__ order,
+    int32_t ordered,
     int64_t programs) {
   const int64_t program = blockIdx.x;
   if (program >= programs)
@@ -45,8 +47,9 @@ mamba2_decode_h96_kh8_80x128_a8_b8_f32_1ed2c705(
   __shared__ mamba2_decode_h96_kh8_80x128_a8_b8_f32_1ed2c705_scratch scratch;
   const int lane = ss::lane_id();
 
-  const int64_t batch_row = program / 96;
-  const int64_t head = program % 96;
+  const int64_t place = int64_t(ordered) > 0 ? int64_t(order[program]) : program;
+  const int64_t batch_row = place / 96;
+  const int64_t head = place % 96;
   const int64_t slot = slots[batch_row];
   if (slot < 0) {
     // padded row: zero output, nothing touched
