@@ -102,8 +102,8 @@ TEST_F(Manifest, Fields) {
                   "layer 'layer0': rank 23 rows per state, expected at least "
                   "24");
   expectMalformed([](Json &m) { layer(m)["form"] = "sparse"; },
-                  "layer 'layer0': form 'sparse', expected 'factored', 'dense' "
-                  "or 'deferred'");
+                  "layer 'layer0': form 'sparse', expected 'factored', 'dense', "
+                  "'deferred' or 'sink'");
   expectMalformed(
       [](Json &m) { layer(m)["form"] = "deferred", layer(m)["buffer"] = 0; },
       "layer 'layer0': field 'buffer' is 0, expected 1 to 1024");
@@ -190,8 +190,8 @@ TEST_F(Manifest, Kernels) {
 
 TEST_F(Manifest, QuotedTextStaysOnOneLine) {
   expectMalformed([](Json &m) { layer(m)["form"] = "a\nb\x01"; },
-                  "layer 'layer0': form 'a b ', expected 'factored', 'dense' or "
-                  "'deferred'");
+                  "layer 'layer0': form 'a b ', expected 'factored', 'dense', "
+                  "'deferred' or 'sink'");
 }
 
 // Every field in turn is missing, or of every other type: a line, no crash.

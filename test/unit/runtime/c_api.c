@@ -230,6 +230,9 @@ int main(void) {
   CHECK(ss_state_densify(engine, 0, slot, state) == SS_OK);
   CHECK(state[1 * DK + 0] == 12.0f && state[2 * DK + 1] == 9.0f);
 
+  /* The layer has no sinks. */
+  CHECK(ss_engine_set_sink(engine, 0, y, DV) == SS_INVALID_ARGUMENT);
+
   ss_statistics statistics = {.struct_size = sizeof statistics};
   CHECK(ss_engine_statistics(engine, &statistics) == SS_OK);
   CHECK(statistics.dense_bytes == DV * DK * (int64_t)sizeof(float));
