@@ -39,7 +39,7 @@ const char *const kStages[] = {
     "ssk.kernel(ssk-prepare)",
 };
 
-std::string layerText(int i, int buffer) {
+std::string layerText(int i, int active) {
   const char *const sizes[] = {
       "gdn index %d heads 32 key_heads 16 dv 128 dk 128 gate #ss.gate<softplus>",
       "mamba2 index %d heads 96 key_heads 8 dv 80 dk 128 gate "
@@ -50,11 +50,11 @@ std::string layerText(int i, int buffer) {
   std::snprintf(text, sizeof text, sizes[i % 3], i);
   return "  ss.layer @layer" + std::to_string(i) + " type " + text +
          " norm #ss.norm<none> query_scale 1.0 policy #ss.policy<relative, "
-         "1.0e-2> active 8 buffer " +
-         std::to_string(buffer) + " storage f32 form factored\n";
+         "1.0e-2> active " +
+         std::to_string(active) + " buffer 8 storage f32 form factored\n";
 }
 
-/// `distinct`: 32 lengths of buffers, so that no two layers share a kernel.
+/// `distinct`: 32 sizes of the active set, so that no two layers share a kernel.
 std::string graphText(bool distinct) {
   std::string text = "ss.model @many {\n";
   for (int i = 0; i < kLayers; ++i)
