@@ -220,10 +220,10 @@ static LogicalResult bindInputs(ss::FusedOp fused, const LayerShape &shape,
 /// Which pair of batch row and head the program takes: its own number, or where
 /// the caller has an order, in which the states with the most rows begin first,
 /// what that says. Programs know nothing of each other, so no bit depends on it.
-static Value programOf(ss::FusedOp fused, const KernelArguments &arguments,
-                       bool denseForm, KernelBuilder &k) {
+static Value programOf(ss::FusedOp fused, const LayerShape &shape,
+                       const KernelArguments &arguments, KernelBuilder &k) {
   Value own = ssk::ProgramIdOp::create(k.b, fused.getLoc());
-  if (denseForm)
+  if (!shape.isFactored())
     return own;
   Value ordered = k.less(k.index(0), k.toIndex(arguments["ordered"]));
   return k.name("place", k.choose(
@@ -238,10 +238,10 @@ static Value programOf(ss::FusedOp fused, const KernelArguments &arguments,
 /// touches nothing else.
 static LogicalResult
 forEachRow(ss::FusedOp fused, const LayerShape &shape,
-           const KernelArguments &arguments, bool denseForm, KernelBuilder &k,
+           const KernelArguments &arguments, KernelBuilder &k,
            llvm::function_ref<LogicalResult(StateTables &, TokenLowering &)>
                body) {
-  Value program = programOf(fused, arguments, denseForm, k);
+  Value program = programOf(fused, shape, arguments, k);
   Value heads = k.index(shape.heads);
   Value batchRow = k.name("batch_row", k.div(program, heads));
   Value head = k.name("head", k.rem(program, heads));
@@ -272,7 +272,7 @@ forEachRow(ss::FusedOp fused, const LayerShape &shape,
 LogicalResult lowerDecode(ss::FusedOp fused, const LayerShape &shape,
                           const KernelArguments &arguments,
                           const KernelChoices &choices, KernelBuilder &k) {
-  return forEachRow(fused, shape, arguments, /*denseForm=*/false, k,
+  return forEachRow(fused, shape, arguments, k,
                     [&](StateTables &tables, TokenLowering &token) {
                       if (shape.isDeferred())
                         tables.readPairs();
@@ -288,7 +288,7 @@ LogicalResult lowerDenseDecode(ss::FusedOp fused, const LayerShape &shape,
                                const KernelChoices &choices,
                                KernelBuilder &k) {
   return forEachRow(
-      fused, shape, arguments, /*denseForm=*/true, k,
+      fused, shape, arguments, k,
       [&](StateTables &t, TokenLowering &token) -> LogicalResult {
         Operation *decay = nullptr, *append = nullptr, *readout = nullptr;
         for (Operation &op : fused.getBody().front().without_terminator()) {

@@ -155,8 +155,7 @@ TEST(Options, AskForConsolidationOnAGpuByAnyOfItsTwo) {
   EXPECT_EQ(resolved("3", ""), std::make_pair(3, -1));
   EXPECT_EQ(resolved("", "asynchronous"),
             std::make_pair(4, int(SS_CONSOLIDATION_ASYNCHRONOUS)));
-  EXPECT_EQ(resolved("off", "deterministic"),
-            std::make_pair(0, int(SS_CONSOLIDATION_DETERMINISTIC)));
+  EXPECT_EQ(resolved("off", ""), std::make_pair(0, -1));
   EXPECT_EQ(resolved("", "off"), std::make_pair(0, int(SS_CONSOLIDATION_OFF)));
   texts.consolidation = "inline";
   auto refused = checkOptions(texts);
