@@ -38,7 +38,7 @@ cmake -G Ninja -S "$root" -B "$device_build" -DCMAKE_BUILD_TYPE=Release \
   >"$device_build.log" 2>&1 || { tail -n 20 "$device_build.log" >&2; die "CMake failed"; }
 targets=(sinkstate ss-run-packages ss-bench-packages ss-cache cuda-device-test real-state-test)
 conformance=0
-if ninja -C "$device_build" -t targets all | grep -q '^conformance_tests:'; then
+if ninja -C "$device_build" -t targets all | grep '^conformance_tests:' >/dev/null; then
   [ -x "$build/test/bin/conformance_packages" ] ||
     die "no $build/test/bin/conformance_packages: build it first"
   conformance=1

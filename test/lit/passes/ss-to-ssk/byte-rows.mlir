@@ -15,10 +15,11 @@ ss.model @model {
 
 // CHECK: ssk.kernel @gdn_decode_h2_kh1_128x128_a8_b8_fp8_{{[0-9a-f]+}}(%[[ROWS:.*]]: !ssk.global<f8E4M3FN> {ssk.name = "rows"}
 // CHECK-NOT: arith.cmpi slt, %{{.*}}stored
+// The scales of both halves.
+// CHECK: %[[SCALE:.*]] = arith.constant 1.52587891E-5 : f32
 // CHECK: ssk.load %[[ROWS]]{{.*}} {vector = 4 : i64} : !ssk.global<f8E4M3FN> -> !ssk.tile<8x128xf8E4M3FN, lanes = 1>
 // CHECK: arith.extf %{{.*}} : f8E4M3FN to f32
-// The scales of both halves.
-// CHECK: arith.constant 1.52587891E-5 : f32
+// CHECK: arith.mulf %{{.*}}, %[[SCALE]] : f32
 
 // CHECK: ssk.kernel @gdn_compact_h2_kh1_128x128_a8_b8_qr_fp8_
 // CHECK-NOT: request_keys

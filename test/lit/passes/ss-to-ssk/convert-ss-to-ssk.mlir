@@ -6,6 +6,10 @@
 // CHECK-SAME: {ssk.name = "rows"}
 // CHECK-SAME: {ssk.divisible_by = 4 : i64, ssk.name = "y_stride"}
 // CHECK-SAME: role = "decode"
+// The program is the caller's order's, where there is one.
+// CHECK: %[[PLACE:.*]] = scf.if
+// CHECK-NEXT: ssk.read %{{.*}} : !ssk.global<i32>
+// CHECK: %[[ROW:.*]] = arith.divsi %[[PLACE]]
 // CHECK: %[[SLOT32:.*]] = ssk.read %{{.*}} : !ssk.global<i32>
 // CHECK: %[[SLOT:.*]] = arith.index_cast %[[SLOT32]]
 // CHECK: %[[PAD:.*]] = arith.cmpi slt, %[[SLOT]]
