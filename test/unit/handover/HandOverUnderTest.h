@@ -16,11 +16,11 @@
 
 namespace sinkstate::test {
 
-/// Whether the engine under test keeps states dense and consolidates them.
+/// Whether the engine under test consolidates where nobody asks for it.
 #ifdef SS_ON_FAKE_GPU
-inline constexpr bool kDenseFallback = false;
+inline constexpr bool kConsolidates = false;
 #else
-inline constexpr bool kDenseFallback = true;
+inline constexpr bool kConsolidates = true;
 #endif
 
 /// y of every layer of every token decoded: [layer][token * heads * dv].
