@@ -242,7 +242,9 @@ TEST_F(CudaConsolidation, WhatACompactionOvertakesIsDropped) {
   CudaUnderTest cuda(source, asynchronous(1));
   DrivenRequest request = cuda.request(source, 1);
   for (int round = 0; round < 10; ++round) {
-    decodeUntilRead(cuda, request); // at least two compactions of every layer
+    decodeUntilRead(cuda, request);
+    for (int step = 0; step < 4; ++step) // a compaction of every layer
+      cuda.driver.step({&request});
     fake_release("cuMemcpyDtoHAsync");
     cuda.engine.synchronize();
   }

@@ -63,11 +63,9 @@ Outputs decodeOn(EngineUnderTest &test, Engine &engine, int32_t slot,
 
 TEST(CudaSnapshots, GoToTheCpuAndBack) {
   for (int32_t tokens : {0, 3, 21, 40}) {
-    // The CPU engine has no dense states either.
-    ss_engine_options factored = optionsFor(1);
-    factored.dense_fallback = 0;
-    EngineUnderTest gpu(smallRanks(2), factored);
-    EngineUnderTest stays(smallRanks(2), factored);
+    ss_engine_options options = optionsFor(1);
+    options.dense_fallback = 0; // each device decides at another compaction
+    EngineUnderTest gpu(smallRanks(2), options), stays(smallRanks(2), options);
     CpuTwin cpu(gpu, 2);
     const int32_t a = gpu.engine.allocateSlot(), b = cpu.engine.allocateSlot();
     const int32_t c = stays.engine.allocateSlot();
@@ -87,10 +85,9 @@ TEST(CudaSnapshots, GoToTheCpuAndBack) {
 }
 
 TEST(CudaSnapshots, ThatNeedMoreRowsAreRefused) {
-  ss_engine_options factored = optionsFor(1);
-  factored.dense_fallback = 0;
-  EngineUnderTest large(smallRanks(0), factored);
   ss_engine_options few = optionsFor(1);
+  few.dense_fallback = 0;
+  EngineUnderTest large(smallRanks(0), few);
   few.row_capacity = 24; // active 16, buffer 8
   EngineUnderTest small(smallRanks(0), few);
   const int32_t a = large.engine.allocateSlot();

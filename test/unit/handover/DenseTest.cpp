@@ -353,7 +353,8 @@ TEST(Init, MoreThanAKernelFindsIsExact) {
       ASSERT_EQ(initialise(test, 0, slot, h, eps), SS_OK);
       // 24 * 40 / 65: from 15 components on it is smaller dense.
       EXPECT_EQ(test.engine.ranks(0, slot),
-                (std::vector<int32_t>{rank >= 15 ? -1 : rank, 1}));
+                (std::vector<int32_t>{
+                    rank >= 15 ? -1 : rank, 1}));
       EXPECT_LE(distance(test.engine.densify(0, slot), h), 1e-5 * norm(h));
     }
 }

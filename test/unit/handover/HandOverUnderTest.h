@@ -16,7 +16,7 @@
 
 namespace sinkstate::test {
 
-/// Whether the engine under test consolidates states without being asked to.
+/// Whether the engine under test consolidates where nobody asks for it.
 #ifdef SS_ON_FAKE_GPU
 inline constexpr bool kConsolidates = false;
 #else

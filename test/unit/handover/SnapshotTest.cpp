@@ -87,7 +87,9 @@ TEST(Snapshot, TheRunsAboveHaveDenseStatesAndFactors) {
   }
   EXPECT_TRUE(dense);
   EXPECT_TRUE(factored);
-  EXPECT_EQ(test.engine.statistics().consolidations > 0, kConsolidates);
+  if (kConsolidates) {
+    EXPECT_GT(test.engine.statistics().consolidations, 0);
+  }
 }
 
 TEST(Snapshot, DoesNotChangeTheSlot) {
