@@ -119,46 +119,46 @@ kda_decode_h32_kh32_128x128_a8_b8_fp8_sr_372a73ed(
     decayed_1[e] = q_unit[e] * expf(running_decay[e]);
 
   // stored components: every row [v | u] is read once
-  const int64_t whole = stored - stored % 8;
+  const int64_t whole = stored - stored % 4;
   float h_q[4] = {};
   float h_k[4] = {};
-  for (int64_t i = 0; i < whole; i += 8) {
+  for (int64_t i = 0; i < whole; i += 4) {
     const int64_t row = base + i;
     const int64_t row_at = row * 256;
-    ss::float8 stored_1[8][4];
+    ss::float8 stored_1[4][4];
     ss::load_rows<uint32_t, 128>(stored_1, &rows[row_at], 256);
-    float v_rows[8][4];
+    float v_rows[4][4];
 #pragma unroll
-    for (int r = 0; r < 8; ++r)
+    for (int r = 0; r < 4; ++r)
 #pragma unroll
       for (int e = 0; e < 4; ++e)
         v_rows[r][e] = float(stored_1[r][e]);
-    ss::float8 stored_2[8][4];
+    ss::float8 stored_2[4][4];
     ss::load_rows<uint32_t, 128>(stored_2, &rows[row_at + 128], 256);
-    float u_rows[8][4];
+    float u_rows[4][4];
 #pragma unroll
-    for (int r = 0; r < 8; ++r)
+    for (int r = 0; r < 4; ++r)
 #pragma unroll
       for (int e = 0; e < 4; ++e)
         u_rows[r][e] = float(stored_2[r][e]);
-    float weight[8];
+    float weight[4];
     ss::load_all<float>(weight, &weights[row]);
-    float row_weight[8];
+    float row_weight[4];
 #pragma unroll
-    for (int e = 0; e < 8; ++e)
+    for (int e = 0; e < 4; ++e)
       row_weight[e] = weight[e] * 1.5258789e-5f;
-    float dots[8];
+    float dots[4];
     ss::dot<128>(dots, v_rows, decayed);
-    float coef[8];
+    float coef[4];
 #pragma unroll
-    for (int e = 0; e < 8; ++e)
+    for (int e = 0; e < 4; ++e)
       coef[e] = dots[e] * row_weight[e];
     ss::accumulate(h_k, coef, u_rows);
-    float dots_1[8];
+    float dots_1[4];
     ss::dot<128>(dots_1, v_rows, decayed_1);
-    float coef_1[8];
+    float coef_1[4];
 #pragma unroll
-    for (int e = 0; e < 8; ++e)
+    for (int e = 0; e < 4; ++e)
       coef_1[e] = dots_1[e] * row_weight[e];
     ss::accumulate(h_q, coef_1, u_rows);
   }
@@ -167,40 +167,40 @@ kda_decode_h32_kh32_128x128_a8_b8_fp8_sr_372a73ed(
     const int64_t left = stored - whole;
     const int64_t row = base + whole;
     const int64_t row_at = row * 256;
-    ss::float8 stored_1[8][4];
+    ss::float8 stored_1[4][4];
     ss::load_rows<uint32_t, 128>(stored_1, &rows[row_at], 256, left);
-    float v_rows[8][4];
+    float v_rows[4][4];
 #pragma unroll
-    for (int r = 0; r < 8; ++r)
+    for (int r = 0; r < 4; ++r)
 #pragma unroll
       for (int e = 0; e < 4; ++e)
         v_rows[r][e] = float(stored_1[r][e]);
-    ss::float8 stored_2[8][4];
+    ss::float8 stored_2[4][4];
     ss::load_rows<uint32_t, 128>(stored_2, &rows[row_at + 128], 256, left);
-    float u_rows[8][4];
+    float u_rows[4][4];
 #pragma unroll
-    for (int r = 0; r < 8; ++r)
+    for (int r = 0; r < 4; ++r)
 #pragma unroll
       for (int e = 0; e < 4; ++e)
         u_rows[r][e] = float(stored_2[r][e]);
-    float weight[8];
+    float weight[4];
     ss::load_all<float>(weight, &weights[row], left);
-    float row_weight[8];
+    float row_weight[4];
 #pragma unroll
-    for (int e = 0; e < 8; ++e)
+    for (int e = 0; e < 4; ++e)
       row_weight[e] = weight[e] * 1.5258789e-5f;
-    float dots[8];
+    float dots[4];
     ss::dot<128>(dots, v_rows, decayed);
-    float coef[8];
+    float coef[4];
 #pragma unroll
-    for (int e = 0; e < 8; ++e)
+    for (int e = 0; e < 4; ++e)
       coef[e] = dots[e] * row_weight[e];
     ss::accumulate(h_k, coef, u_rows);
-    float dots_1[8];
+    float dots_1[4];
     ss::dot<128>(dots_1, v_rows, decayed_1);
-    float coef_1[8];
+    float coef_1[4];
 #pragma unroll
-    for (int e = 0; e < 8; ++e)
+    for (int e = 0; e < 4; ++e)
       coef_1[e] = dots_1[e] * row_weight[e];
     ss::accumulate(h_q, coef_1, u_rows);
   }

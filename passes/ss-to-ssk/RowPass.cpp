@@ -40,7 +40,9 @@ Values RowPass::run(ValueRange inVectors, ArrayRef<StringRef> inNames,
 }
 
 int64_t RowPass::componentsInFlight() const {
-  return t.shape.isNarrow() && t.shape.delta && rowsInFlight > 1
+  // With a decay per channel twice as many would spill.
+  return t.shape.isNarrow() && t.shape.delta && !t.shape.channelDecay &&
+                 rowsInFlight > 1
              ? 2 * rowsInFlight
              : rowsInFlight;
 }

@@ -367,7 +367,10 @@ void CudaEngine::initialise(int32_t index, const DenseStates &states,
     handOver->readDense(matricesOf(layer, callers, dense, arrays.first,
                                    int64_t(some.size())),
                         arrays.columns, stream);
-    if (hasInitKernel(layer, chosen.eps))
+    // The device's copies round to 16 bits, not to 8: those rows come from the
+    // host.
+    if (hasInitKernel(layer, chosen.eps) &&
+        places.sizes.storage != Storage::FP8)
       launchInit(layer, places, chosen, arrays, some, stream);
     finishOnHost(layer, places, chosen.eps, arrays, some, stream);
     adopt(index, arrays, some, stream);

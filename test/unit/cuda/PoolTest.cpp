@@ -12,6 +12,7 @@
 #include <iterator>
 #include <map>
 #include <random>
+#include <numeric>
 #include <vector>
 
 using namespace sinkstate;
@@ -257,6 +258,25 @@ TEST(DevicePool, CompilesForGpus) {
          nvrtc::kernelFlags()});
     EXPECT_TRUE(cubin) << cubin.error();
   }
+}
+
+/// Rows of 8 bits begin at any address and have any size; every team size copies
+/// all of them and nothing else.
+TEST(DevicePool, MovesRowsOfAnySize) {
+  std::vector<char> from(300), to;
+  std::iota(from.begin(), from.end(), char(1));
+  for (const size_t first : {0, 1, 2, 16, 57})
+    for (const size_t bytes : {0, 1, 2, 57, 114, 128, 171})
+      for (const int32_t lanes : {1, 7, 32}) {
+        to.assign(320, 0);
+        for (int32_t lane = 0; lane < lanes; ++lane)
+          ss::copy_bytes(&to[first + 3], &from[first], int64_t(bytes), lane,
+                         lanes);
+        std::vector<char> expected(320, 0);
+        std::copy_n(from.begin() + std::ptrdiff_t(first), bytes,
+                    expected.begin() + std::ptrdiff_t(first + 3));
+        ASSERT_EQ(to, expected) << first << " " << bytes << " " << lanes;
+      }
 }
 
 } // namespace

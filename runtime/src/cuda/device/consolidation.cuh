@@ -163,7 +163,7 @@ __device__ __forceinline__ void copy_units(uint8_t *to, const uint8_t *from, int
 }
 #endif
 
-/// One thread's part of a copy. Addresses and bytes are multiples of 2.
+/// One thread's part of a copy. Rows of 8 bits may begin anywhere.
 SS_BOTH_SIDES void copy_part(uint8_t *to, const uint8_t *from, int64_t bytes, int32_t thread,
                              int32_t threads) {
 #ifdef __CUDACC_RTC__
@@ -172,8 +172,10 @@ SS_BOTH_SIDES void copy_part(uint8_t *to, const uint8_t *from, int64_t bytes, in
     copy_units<int4>(to, from, bytes, thread, threads);
   else if (bits % 4 == 0)
     copy_units<int>(to, from, bytes, thread, threads);
-  else
+  else if (bits % 2 == 0)
     copy_units<short>(to, from, bytes, thread, threads);
+  else
+    copy_units<char>(to, from, bytes, thread, threads);
 #else
   (void)threads;
   if (thread == 0 && bytes > 0)

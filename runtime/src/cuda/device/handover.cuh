@@ -56,7 +56,7 @@ SS_BOTH_SIDES void forget(const Schedule &schedule, int32_t slot, int32_t tokens
     schedule.layers[layer].count[slot] -= tokens;
 }
 
-/// A piece of memory to be copied, a multiple of 2 bytes. `to_type`: 0 as it is,
+/// A piece of memory to be copied. `to_type`: 0 as it is,
 /// 1 from f32 to f16, 2 from f32 to bf16; `bytes` are those that are written.
 struct Piece {
   const void *from;
@@ -91,8 +91,10 @@ SS_BOTH_SIDES void copy_piece(const Piece &piece, int32_t thread, int32_t thread
     copy_elements<Quad>(piece, thread, threads);
   else if (all % sizeof(int32_t) == 0)
     copy_elements<int32_t>(piece, thread, threads);
-  else
+  else if (all % sizeof(uint16_t) == 0)
     copy_elements<uint16_t>(piece, thread, threads);
+  else
+    copy_elements<unsigned char>(piece, thread, threads);
 }
 
 /// Dense matrices in a caller's array: element (v, k) of matrix i lies

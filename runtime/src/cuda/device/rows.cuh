@@ -216,12 +216,12 @@ SS_BOTH_SIDES void place_state(const RowTables &tables, int32_t index, int32_t s
 
 //===-- Moving: a team of threads per request ----------------------------===//
 
-/// Copies `bytes` bytes; both ends and the size are multiples of 2.
+/// Copies `bytes` bytes. Rows of 8 bits may begin anywhere.
 SS_BOTH_SIDES void copy_bytes(char *to, const char *from, int64_t bytes, int32_t lane,
                               int32_t lanes) {
+  const auto unaligned = uint32_t((unsigned long long)(to) | (unsigned long long)(from) |
+                                  (unsigned long long)(bytes));
 #ifdef __CUDACC_RTC__
-  const uint32_t unaligned = uint32_t((unsigned long long)(to) | (unsigned long long)(from) |
-                                      (unsigned long long)(bytes));
   if (unaligned % 16 == 0) {
     auto *target = reinterpret_cast<int4 *>(to);
     auto *source = reinterpret_cast<const int4 *>(from);
@@ -231,6 +231,11 @@ SS_BOTH_SIDES void copy_bytes(char *to, const char *from, int64_t bytes, int32_t
     return;
   }
 #endif
+  if (unaligned % 2 != 0) {
+    for (int64_t i = lane; i < bytes; i += lanes)
+      to[i] = from[i];
+    return;
+  }
   auto *target = reinterpret_cast<short *>(to);
   auto *source = reinterpret_cast<const short *>(from);
   for (int64_t i = lane; i < bytes / 2; i += lanes)
