@@ -15,8 +15,8 @@ die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 bundle=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 [ $# -le 1 ] || die "found $# arguments, expected at most one, the report's file"
 report=${1:-/dev/null}
-all_parts="machine model start tests device bench handover sanitizer"
-parts=${SS_CHECK_ONLY:-$all_parts}
+all_parts="machine model start tests device bench handover storages sanitizer"
+parts=${SS_CHECK_ONLY:-${all_parts/storages /}}
 for part in $parts; do
   [[ " $all_parts " == *" $part "* ]] || die "SS_CHECK_ONLY has '$part', expected some of: $all_parts"
 done

@@ -86,17 +86,18 @@ double Gesvda::time(const float *matrices, int m, int n, int rank, int count,
     return static_cast<float *>(owned.back());
   };
   const auto states = size_t(count);
-  float *s = array(states * size_t(rank));
-  float *u = array(states * size_t(m) * size_t(rank));
-  float *v = array(states * size_t(n) * size_t(rank));
+  // Room for all components, whatever `rank` asks for.
+  float *s = array(states * size_t(n));
+  float *u = array(states * size_t(m) * size_t(n));
+  float *v = array(states * size_t(n) * size_t(n));
   auto *info = reinterpret_cast<int *>(array(states));
   const long long strideA = (long long)(m) * n,
-                  strideU = (long long)(m) * rank,
-                  strideV = (long long)(n) * rank;
+                  strideU = (long long)(m) * n,
+                  strideV = (long long)(n) * n;
   int workCount = 0;
   checkSolver(call->cusolverDnSgesvdaStridedBatched_bufferSize(
                   handle, kWithVectors, rank, m, n, matrices, m, strideA, s,
-                  rank, u, m, strideU, v, n, strideV, &workCount, count),
+                  n, u, m, strideU, v, n, strideV, &workCount, count),
               "cusolverDnSgesvdaStridedBatched_bufferSize");
   float *work = array(size_t(std::max(1, workCount)));
   std::vector<double> times;
@@ -104,16 +105,16 @@ double Gesvda::time(const float *matrices, int m, int n, int rank, int count,
     times.push_back(session.timed([&] {
       checkSolver(call->cusolverDnSgesvdaStridedBatched(
                       handle, kWithVectors, rank, m, n, matrices, m, strideA,
-                      s, rank, u, m, strideU, v, n, strideV, work, workCount,
+                      s, n, u, m, strideU, v, n, strideV, work, workCount,
                       info, nullptr, count),
                   "cusolverDnSgesvdaStridedBatched");
     }));
   times.erase(times.begin()); // the first one sets up
-  std::vector<float> all(states * size_t(rank));
+  std::vector<float> all(states * size_t(n));
   session.download(all.data(), s, all.size() * sizeof(float));
   largest.clear();
   for (size_t i = 0; i < states; ++i)
-    largest.push_back(all[i * size_t(rank)]);
+    largest.push_back(all[i * size_t(n)]);
   for (void *memory : owned)
     session.free(memory);
   std::nth_element(times.begin(), times.begin() + repeats / 2, times.end());
