@@ -369,10 +369,10 @@ TEST_F(CudaConsolidation, LeavesStatesAloneWhereItsCopiesFail) {
     for (int step = 0; step < 12; ++step)
       cuda.driver.step({&request});
     fake_wait_held("ss_gather");
-    // A launch, a copy to the host, one back; each fails once.
-    const char *calls[] = {"cuLaunchKernel", "cuMemcpyDtoHAsync",
-                           "cuMemcpyHtoDAsync"};
-    fake_fail(calls[round % 3], 719, round % 3 == 2 ? 1 : 0, 0);
+    // A launch and a copy to the host. (Not every round has a copy back, and a
+    // failure that is left would meet the test's own copies.)
+    const char *calls[] = {"cuLaunchKernel", "cuMemcpyDtoHAsync"};
+    fake_fail(calls[round % 2], 719, 0, 0);
     fake_release("ss_gather");
     try {
       cuda.engine.synchronize();
