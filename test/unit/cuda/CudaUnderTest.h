@@ -65,7 +65,7 @@ protected:
 };
 
 /// Requests whose states stay below their bound of rows without consolidation,
-/// which the GPU has not.
+/// which a GPU does only where it is asked to.
 inline RequestStyle lowRankStyle() {
   RequestStyle style;
   style.rank = 3;
