@@ -29,7 +29,8 @@ report=$build/test-report.xml
 rm -f "$report"
 say "running the tests"
 code=0
-ctest --test-dir "$build" --output-on-failure -j2 --output-junit "$report" "$@" || code=$?
+# Far above what the longest takes: a test that hangs ends, and the others run.
+ctest --test-dir "$build" --output-on-failure -j2 --timeout 1200 --output-junit "$report" "$@" || code=$?
 [ -s "$report" ] || die "ctest wrote no report (exit code $code)"
 total=$(count tests) failed=$(count failures)
 skipped=$(($(count skipped) + $(count disabled)))

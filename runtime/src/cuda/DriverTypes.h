@@ -92,8 +92,6 @@ constexpr int kMemAllocationPinned = 1;
 constexpr int kMemLocationDevice = 1;
 constexpr int kMemAccessReadWrite = 3;
 constexpr int kMemGranularityMinimum = 0;
-constexpr unsigned kMemHostPortable = 1;
-constexpr unsigned kMemHostDeviceMap = 2;
 
 enum CUfunction_attribute : int {
   kFunctionSharedBytes = 1,

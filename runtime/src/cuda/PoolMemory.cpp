@@ -71,7 +71,7 @@ int64_t PoolMemory::mappedChunks() const {
 
 ss::PoolReport PoolMemory::report() const {
   volatile ss::PoolReport *from =
-      words.onHost<ss::PoolReport>(kReportOffset);
+      words.at<volatile ss::PoolReport>(kReportOffset);
   ss::PoolReport copy;
   // The step is written last: a report that changed meanwhile is read again,
   // and is then of a later step. Steps are far apart.
@@ -95,7 +95,7 @@ ss::PoolReport PoolMemory::report() const {
 void PoolMemory::allow(int64_t chunks) {
   chunks = std::min<int64_t>(chunks, sizes->chunkCount);
   std::atomic_thread_fence(std::memory_order_release);
-  *words.onHost<int64_t>(0) = ++generation << 32 | chunks |
+  *words.at<volatile int64_t>(0) = ++generation << 32 | chunks |
                               (squeezedCalls > 0 ? ss::kSqueezed : 0);
 }
 
@@ -158,7 +158,7 @@ bool PoolMemory::reserve(int64_t chunks) {
 /// once the device has seen it and holds nothing there.
 void PoolMemory::giveBack(int64_t wanted, const ss::PoolReport &seen,
                           bool atOnce, bool mayUnmap) {
-  if (mayUnmap && seen.limit == *words.onHost<int64_t>(0) && seen.top <= allowed() &&
+  if (mayUnmap && seen.limit == *words.at<volatile int64_t>(0) && seen.top <= allowed() &&
       waitsForReport()) {
     unmapBehind(allowed());
     allow(mappedChunks());

@@ -9,7 +9,7 @@
 #ifndef SINKSTATE_CUDA_POOLMEMORY_H
 #define SINKSTATE_CUDA_POOLMEMORY_H
 
-#include "cuda/HostWords.h"
+#include "cuda/Memory.h"
 #include "cuda/MappedRange.h"
 #include "cuda/RowPoolLayout.h"
 #include "cuda/device/pool.cuh"
@@ -103,12 +103,12 @@ private:
   void squeeze(bool wanted);
   int64_t mappedChunks() const;
   size_t bytesOf(int64_t chunks) const;
-  int64_t allowed() const { return ss::chunks_of(*words.onHost<int64_t>(0)); }
+  int64_t allowed() const { return ss::chunks_of(*words.at<volatile int64_t>(0)); }
 
   const RowPoolSizes *sizes;
   Budget *budget;
   MappedRange rowRange, weightRange;
-  HostWords words; ///< the limit, and the report
+  PinnedMemory words; ///< the limit, and the report
   std::atomic<int64_t> readable{0};
   PoolDemand demand;
   int64_t queued = 0;

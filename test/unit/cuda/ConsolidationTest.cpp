@@ -211,7 +211,7 @@ TEST_F(CudaConsolidation, IsTwoLaunchesAStepMore) {
   DrivenRequest request = cuda.request(source, 1);
   cuda.driver.step({&request});
   cuda.engine.synchronize();
-  fake_hold("ss_gather"); // the threads launch nothing meanwhile
+  HeldCalls held("ss_gather"); // the threads launch nothing meanwhile
   const std::vector<const char *> waits = {"cuMemAlloc", "cuMemHostAlloc",
                                            "cuStreamSynchronize",
                                            "cuCtxSynchronize"};
@@ -222,30 +222,25 @@ TEST_F(CudaConsolidation, IsTwoLaunchesAStepMore) {
   for (const char *call : waits)
     after += fake_calls(call);
   EXPECT_EQ(after, before);
-  fake_release("ss_gather");
 }
 
 //===----------------------------------------------------------------------===//
 // Results that come too late
 //===----------------------------------------------------------------------===//
 
-/// Decodes until the layer's rows are read and the download is held right
-/// behind: what follows happens during a slow SVD.
-void decodeUntilRead(CudaUnderTest &cuda, DrivenRequest &request) {
-  fake_hold("cuMemcpyDtoHAsync");
-  for (int step = 0; step < 12; ++step)
-    cuda.driver.step({&request});
-  fake_wait_held("cuMemcpyDtoHAsync");
-}
+/// Where rows have been read and their copy to the host waits: what follows
+/// happens during a slow SVD.
+constexpr const char *kDownload = "cuMemcpyDtoHAsync";
 
 TEST_F(CudaConsolidation, WhatACompactionOvertakesIsDropped) {
   CudaUnderTest cuda(source, asynchronous(1));
   DrivenRequest request = cuda.request(source, 1);
   for (int round = 0; round < 10; ++round) {
-    decodeUntilRead(cuda, request);
+    HeldCalls held(kDownload);
+    held.decodeUntilReached(cuda, request);
     for (int step = 0; step < 4; ++step) // a compaction of every layer
       cuda.driver.step({&request});
-    fake_release("cuMemcpyDtoHAsync");
+    held.release();
     cuda.engine.synchronize();
   }
   const ss_statistics s = cuda.engine.statistics();
@@ -259,11 +254,12 @@ TEST_F(CudaConsolidation, WhatIsOfAFormerTenantIsDropped) {
   CudaUnderTest cuda(source, asynchronous(1));
   for (uint64_t seed = 0; seed < 8; ++seed) {
     DrivenRequest former = cuda.request(source, seed);
-    decodeUntilRead(cuda, former);
+    HeldCalls held(kDownload);
+    held.decodeUntilReached(cuda, former);
     cuda.engine.freeSlot(former.slot);
     DrivenRequest next = cuda.request(source, seed + 100);
     ASSERT_EQ(next.slot, former.slot);
-    fake_release("cuMemcpyDtoHAsync");
+    held.release();
     cuda.driver.step({&next});
     cuda.engine.synchronize();
     for (int step = 0; step < 9; ++step) {
@@ -288,10 +284,8 @@ TEST_F(CudaConsolidation, WhatIsTornIsDropped) {
   CudaUnderTest cuda(source, asynchronous(1));
   DrivenRequest request = cuda.request(source, 3);
   std::atomic<bool> torn = false;
-  fake_hold("ss_gather"); // until nobody else is in the engine
-  for (int step = 0; step < 12; ++step)
-    cuda.driver.step({&request});
-  fake_wait_held("ss_gather");
+  HeldCalls held("ss_gather"); // until nobody else is in the engine
+  held.decodeUntilReached(cuda, request);
   between = [&] {
     if (torn)
       return;
@@ -299,7 +293,7 @@ TEST_F(CudaConsolidation, WhatIsTornIsDropped) {
       cuda.driver.step({&request});
     torn = true; // and the engine is the other thread's again
   };
-  fake_release("ss_gather");
+  held.release();
   while (!torn)
     std::this_thread::yield();
   cuda.engine.synchronize();
@@ -338,11 +332,12 @@ TEST_F(CudaConsolidation, CanBeDestroyedAtAnyTime) {
     for (int step = 0; step < steps; ++step)
       cuda.driver.step({&request});
   }
-  CudaUnderTest *cuda = new CudaUnderTest(source, asynchronous(1), false);
+  auto cuda = std::make_unique<CudaUnderTest>(source, asynchronous(1), false);
   DrivenRequest request = cuda->request(source, 1);
-  decodeUntilRead(*cuda, request);
-  std::thread releases([] { fake_release("cuMemcpyDtoHAsync"); });
-  delete cuda;
+  HeldCalls held(kDownload);
+  held.decodeUntilReached(*cuda, request);
+  std::thread releases([&] { held.release(); });
+  cuda.reset();
   releases.join();
   EXPECT_EQ(fake_live_objects(), 0);
 }
@@ -365,20 +360,18 @@ TEST_F(CudaConsolidation, LeavesStatesAloneWhereItsCopiesFail) {
   CudaUnderTest cuda(source, asynchronous(1));
   DrivenRequest request = cuda.request(source, 1);
   for (int round = 0; round < 6; ++round) {
-    fake_hold("ss_gather");
-    for (int step = 0; step < 12; ++step)
-      cuda.driver.step({&request});
-    fake_wait_held("ss_gather");
-    // A launch and a copy to the host. (Not every round has a copy back, and a
-    // failure that is left would meet the test's own copies.)
+    HeldCalls held("ss_gather");
+    held.decodeUntilReached(cuda, request);
     const char *calls[] = {"cuLaunchKernel", "cuMemcpyDtoHAsync"};
     fake_fail(calls[round % 2], 719, 0, 0);
-    fake_release("ss_gather");
+    held.release();
     try {
       cuda.engine.synchronize();
     } catch (const Exception &) {
       // It was this call's launch that failed.
     }
+    // Not every round has such a call, and those of the test's own succeed.
+    fake_fail_no_more();
   }
   cuda.engine.synchronize();
   expectClosed(cuda.engine.statistics());
@@ -386,12 +379,36 @@ TEST_F(CudaConsolidation, LeavesStatesAloneWhereItsCopiesFail) {
     EXPECT_LT(cuda.driver.stateError(request, layer), 0.1);
 }
 
+// Of results, or of the words that say that there are some: whichever comes
+// first in the round, of the engine's thread or of consolidation's own.
+TEST_F(CudaConsolidation, DecodingGoesOnWhereItsUploadsFail) {
+  for (int skipped = 0; skipped < 8; ++skipped) {
+    CudaUnderTest cuda(source, asynchronous(1));
+    DrivenRequest request = cuda.request(source, 1);
+    HeldCalls held(kDownload);
+    held.decodeUntilReached(cuda, request);
+    fake_fail("cuMemcpyHtoDAsync", 719, skipped, 0);
+    held.release();
+    try {
+      cuda.engine.synchronize();
+    } catch (const Exception &) {
+    }
+    fake_fail_no_more();
+    for (int step = 0; step < 12; ++step)
+      cuda.driver.step({&request});
+    cuda.engine.synchronize();
+    for (size_t layer = 0; layer < source.layers().size(); ++layer)
+      EXPECT_LT(cuda.driver.stateError(request, layer), 0.1);
+  }
+}
+
 TEST_F(CudaConsolidation, EndsWithALostGpu) {
   CudaUnderTest cuda(source, asynchronous(1), false);
   DrivenRequest request = cuda.request(source, 1);
-  decodeUntilRead(cuda, request);
-  fake_fail("cuMemcpyDtoHAsync", 700, 0, 1);
-  fake_release("cuMemcpyDtoHAsync");
+  HeldCalls held(kDownload);
+  held.decodeUntilReached(cuda, request);
+  fake_fail(kDownload, 700, 0, 1);
+  held.release();
   EXPECT_NE(ss_engine_synchronize(cuda.engine.get(), nullptr), SS_OK);
   // Destroying it is still allowed.
 }

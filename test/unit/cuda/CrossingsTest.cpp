@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <random>
 
 using namespace sinkstate;
@@ -95,14 +96,12 @@ TEST_F(CudaCrossings, NoResultOfFormerRowsLandsAfterTheyWereReplaced) {
       cuda.driver.step({&other});
     cuda.engine.synchronize();
     DrivenRequest request = cuda.request(source, 1);
-    fake_hold("cuMemcpyDtoHAsync"); // a slow consolidation
-    for (int step = 0; step < 12; ++step)
-      cuda.driver.step({&request});
-    fake_wait_held("cuMemcpyDtoHAsync");
+    HeldCalls held("cuMemcpyDtoHAsync"); // a slow consolidation
+    held.decodeUntilReached(cuda, request);
     change(cuda.engine, request.slot, other.slot);
     const auto expected = cuda.engine.snapshot(request.slot);
     const auto others = cuda.engine.snapshot(other.slot);
-    fake_release("cuMemcpyDtoHAsync");
+    held.release();
     cuda.engine.synchronize(); // all that may land has landed
     EXPECT_EQ(cuda.engine.snapshot(request.slot), expected);
     EXPECT_EQ(cuda.engine.snapshot(other.slot), others);
@@ -117,14 +116,12 @@ TEST_F(CudaCrossings, FreedRowsOfAllSlotsAreNotReadAnyMore) {
   CudaUnderTest cuda(source, asynchronous(cudaOptions(2)), false);
   for (uint64_t round = 0; round < 5; ++round) {
     DrivenRequest request = cuda.request(source, round);
-    fake_hold("ss_gather");
-    for (int step = 0; step < 12; ++step)
-      cuda.driver.step({&request});
-    fake_wait_held("ss_gather");
+    HeldCalls held("ss_gather");
+    held.decodeUntilReached(cuda, request);
     cuda.engine.freeSlot(request.slot);
     for (int call = 0; call < 80; ++call)
       cuda.engine.tend(); // unmaps what it may: no state is left
-    fake_release("ss_gather");
+    held.release();
     cuda.engine.synchronize();
   }
   expectClosed(cuda.engine.statistics());
@@ -135,6 +132,7 @@ TEST_F(CudaCrossings, ASynchronizationWithinAStepLandsNothing) {
   CudaUnderTest cuda(source, asynchronous(cudaOptions(1)));
   DrivenRequest request = cuda.request(source, 3);
   bool within = false;
+  std::optional<HeldCalls> held;
   cuda.driver.setSubmit([&](size_t batch) {
     if (!within)
       return cuda.driver.enqueue(batch, nullptr);
@@ -143,20 +141,20 @@ TEST_F(CudaCrossings, ASynchronizationWithinAStepLandsNothing) {
     slots.copyIn({request.slot});
     cuda.engine.beginStep(slots.data(), 1);
     cuda.driver.enqueueLayers(batch, nullptr);
-    fake_release("cuMemcpyDtoHAsync");
+    held->release();
     const int64_t before = cuda.engine.statistics().consolidations_landed;
     cuda.engine.synchronize();
     EXPECT_EQ(cuda.engine.statistics().consolidations_landed, before);
     cuda.engine.endStep(slots.data(), 1);
   });
   for (int round = 0; round < 8; ++round) {
-    fake_hold("cuMemcpyDtoHAsync");
+    held.emplace("cuMemcpyDtoHAsync");
     for (int step = 0; step < 9 + round; ++step)
       cuda.driver.step({&request});
     within = true;
     cuda.driver.step({&request});
     within = false;
-    fake_release("cuMemcpyDtoHAsync");
+    held->release();
     cuda.engine.synchronize();
   }
   for (size_t layer = 0; layer < source.layers().size(); ++layer)

@@ -110,4 +110,17 @@ ss_engine_options OnFakeGpu::cudaOptions(int32_t slots) {
   return options;
 }
 
+void HeldCalls::decodeUntilReached(CudaUnderTest &cuda,
+                                   DrivenRequest &request) const {
+  constexpr int kFirst = 12, kMost = 2000, kMilliseconds = 10;
+  for (int step = 0; step < kFirst; ++step)
+    cuda.driver.step({&request});
+  for (int step = 0; step < kMost; ++step) {
+    if (fake_is_waited_in(name, kMilliseconds))
+      return;
+    cuda.driver.step({&request});
+  }
+  throw std::runtime_error(std::string("no thread came to ") + name);
+}
+
 } // namespace sinkstate::test

@@ -90,6 +90,24 @@ struct CudaUnderTest {
   RequestDriver driver;
 };
 
+/// While it lives, other threads than the one that made it wait in calls of
+/// this function, or launches of this kernel. Made after the engine, so that a
+/// test that fails does not leave the engine's threads waiting.
+class HeldCalls {
+public:
+  explicit HeldCalls(const char *name) : name(name) { fake_hold(name); }
+  HeldCalls(const HeldCalls &) = delete;
+  HeldCalls &operator=(const HeldCalls &) = delete;
+  ~HeldCalls() { release(); }
+  void release() { fake_release(name); }
+  /// Decodes, 12 tokens at least, until another thread waits there. Compactions
+  /// have to go on: one that consolidation sees too late waits for the next.
+  void decodeUntilReached(CudaUnderTest &cuda, DrivenRequest &request) const;
+
+private:
+  const char *name;
+};
+
 } // namespace sinkstate::test
 
 #endif

@@ -1,110 +1,17 @@
 //===- FakeCuda.cpp - A CUDA driver without a GPU -------------------------===//
 
-#include "FakeCuda.h"
-
-#include "cuda/DriverTypes.h"
+#include "FakeMachine.h"
 
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <iterator>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <set>
-#include <string>
-#include <thread>
-#include <vector>
 
-using namespace sinkstate::runtime::cuda;
+using namespace sinkstate::test::fake;
 
 namespace {
-
-struct Kernel {
-  std::string name;
-  std::vector<size_t> sizes;
-  fake_kernel run;
-  void *context;
-};
-
-struct Launch {
-  const Kernel *kernel;
-  std::vector<std::vector<std::byte>> values;
-  unsigned blocks;
-  void run() {
-    std::vector<void *> parameters;
-    for (auto &value : values)
-      parameters.push_back(value.data());
-    kernel->run(kernel->context, parameters.data(), blocks);
-  }
-};
-
-using Recording = std::vector<Launch>;
-
-/// What an event marks: the work of a stream up to a point.
-struct Mark {
-  CUstream stream = nullptr;
-  int work = 0;
-  bool captured = false;
-};
-
-/// A stream that takes part in the capture. Its launches come as late in the
-/// graph as is allowed: when another stream waits for them.
-struct Captured {
-  int work = 0;   // operations so far
-  int joined = 0; // those that another stream waits for
-  Recording launches;
-};
-
-struct PlannedFailure {
-  CUresult error = kSuccess;
-  int skip = 0;
-  bool sticky = false;
-};
-
-struct Machine {
-  int version = 13000, devices = 1;
-  size_t limit = size_t(8) << 30, used = 0;
-  std::set<std::string> hidden;
-  std::map<std::string, PlannedFailure> failures;
-  CUresult lost = kSuccess;
-  std::map<std::string, int> calls;
-  std::map<std::string, Kernel> kernels;
-  std::deque<Kernel> loaded; // what modules have; a later kernel of the same
-                             // name is another module's
-  std::map<CUdeviceptr, size_t> memory;
-  size_t granularity = 4096; // of mapped memory; 0: it cannot be mapped
-  std::map<CUmemGenericAllocationHandle, size_t> handles;
-  CUmemGenericAllocationHandle lastHandle = 0;
-  std::map<CUdeviceptr, size_t> mappings;
-  std::set<void *> hostMemory;
-  std::map<std::string, int> live; // other objects by kind
-  CUstream capturing = nullptr;
-  std::map<CUstream, Captured> captured; // `capturing` among them
-  std::map<CUevent, Mark> events;
-  std::unique_ptr<Recording> recording;
-  int forbidden = 0;
-  bool uncontrolled = false;
-  unsigned blocks = 0, threads = 0, shared = 0;
-  std::string watched;
-  unsigned watchedBlocks = 0;
-} machine;
-
-/// Calls of any thread come one after another, kernels included; a kernel may
-/// call the driver, through what the test does in it.
-std::recursive_mutex machineMutex;
-
-/// Calls that other threads than the one that holds them wait in.
-struct Held {
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::map<std::string, std::thread::id> by;
-  std::map<std::string, int> waiting;
-} held;
 
 void waitWhileHeld(const std::string &name) {
   std::unique_lock<std::mutex> lock(held.mutex);
@@ -661,61 +568,4 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version,
     *function = found->second;
   return kSuccess;
 }
-
-// What tests call.
-
-void fake_reset(void) {
-  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
-  for (void *pointer : machine.hostMemory)
-    std::free(pointer);
-  for (auto [pointer, bytes] : machine.memory)
-    std::free(reinterpret_cast<void *>(pointer));
-  machine = Machine();
-}
-void fake_set_version(int version) { machine.version = version; }
-void fake_set_device_count(int count) { machine.devices = count; }
-void fake_set_memory_limit(size_t bytes) { machine.limit = bytes; }
-void fake_set_granularity(size_t bytes) { machine.granularity = bytes; }
-void fake_hide(const char *symbol) { machine.hidden.insert(symbol); }
-void fake_fail(const char *symbol, int error, int skip, int sticky) {
-  machine.failures[symbol] = {error, skip, sticky != 0};
-}
-void fake_add_kernel(const char *name, const size_t *sizes, size_t count,
-                     fake_kernel run, void *context) {
-  machine.kernels[name] = {name, {sizes, sizes + count}, run, context};
-}
-int fake_calls(const char *symbol) {
-  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
-  return machine.calls[symbol];
-}
-void fake_hold(const char *name) {
-  std::lock_guard<std::mutex> lock(held.mutex);
-  held.by[name] = std::this_thread::get_id();
-}
-void fake_release(const char *name) {
-  std::lock_guard<std::mutex> lock(held.mutex);
-  held.by.erase(name);
-  held.changed.notify_all();
-}
-void fake_wait_held(const char *name) {
-  std::unique_lock<std::mutex> lock(held.mutex);
-  held.changed.wait(lock, [&] { return held.waiting[name] > 0; });
-}
-int fake_forbidden_calls(void) { return machine.forbidden; }
-int fake_live_objects(void) {
-  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
-  int objects = int(machine.memory.size() + machine.hostMemory.size() +
-                    machine.handles.size());
-  for (auto &[kind, count] : machine.live)
-    objects += count;
-  return objects;
-}
-size_t fake_live_bytes(void) { return machine.used; }
-unsigned fake_last_blocks(void) { return machine.blocks; }
-void fake_watch(const char *kernel) {
-  machine.watched = kernel;
-}
-unsigned fake_watched_blocks(void) { return machine.watchedBlocks; }
-unsigned fake_last_threads(void) { return machine.threads; }
-unsigned fake_last_shared(void) { return machine.shared; }
 }

@@ -34,13 +34,15 @@ void fake_hide(const char *symbol);
 /* The call of this name that comes after `skip` others fails with `error`;
  * sticky: and so does every call after it. */
 void fake_fail(const char *symbol, int error, int skip, int sticky);
+/* Failures that have not happened yet do not happen. */
+void fake_fail_no_more(void);
 
 /* From now on other threads than this one wait in calls of this function, or
  * launches of this kernel, until it is released. */
 void fake_hold(const char *name);
 void fake_release(const char *name);
-/* Waits until another thread waits in it. */
-void fake_wait_held(const char *name);
+/* Whether another thread waits in it, after so many milliseconds at most. */
+int fake_is_waited_in(const char *name, int milliseconds);
 
 /* A kernel with `count` parameters of these sizes. */
 void fake_add_kernel(const char *name, const size_t *sizes, size_t count,

@@ -3,7 +3,7 @@
 #include "FakeCuda.h"
 
 #include "capi/Failure.h"
-#include "cuda/HostWords.h"
+#include "cuda/Memory.h"
 #include "cuda/MappedRange.h"
 
 #include <gtest/gtest.h>
@@ -108,11 +108,11 @@ TEST_F(Mapping, IsAllThereWhereItCannotGrow) {
   }
 }
 
-TEST_F(Mapping, HostWordsAreZeroAndShared) {
-  HostWords words(context, 64);
-  EXPECT_EQ(*words.onHost<int64_t>(8), 0);
+TEST_F(Mapping, PinnedMemoryIsZeroAndShared) {
+  PinnedMemory words(context, 64);
+  EXPECT_EQ(*words.at<int64_t>(8), 0);
   *words.onDevice<int64_t>(8) = 7;
-  EXPECT_EQ(*words.onHost<int64_t>(8), 7);
+  EXPECT_EQ(*words.at<int64_t>(8), 7);
 }
 
 } // namespace

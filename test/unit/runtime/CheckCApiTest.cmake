@@ -1,10 +1,15 @@
-# Every function of the public header is called from C.
-file(READ ${HEADER} header)
+# Every function of the public headers (HEADERS, with | between) is called from C.
+string(REPLACE "|" ";" HEADERS "${HEADERS}")
+set(header "")
+foreach(file ${HEADERS})
+  file(READ ${file} text)
+  string(APPEND header "${text}")
+endforeach()
 file(READ ${SOURCE} source)
 string(REGEX MATCHALL "SS_API[^;(]*ss_[a-z0-9_]+\\(" declarations "${header}")
 list(LENGTH declarations count)
 if(count LESS 30)
-  message(FATAL_ERROR "found ${count} functions in ${HEADER}, expected more")
+  message(FATAL_ERROR "found ${count} functions in ${HEADERS}, expected more")
 endif()
 foreach(declaration ${declarations})
   string(REGEX REPLACE ".*[ *](ss_[a-z0-9_]+)\\(" "\\1" name "${declaration}")

@@ -112,18 +112,23 @@ void AsynchronousConsolidator::watch() {
   ignoreCaptures(*context);
   std::chrono::microseconds pause = kShortest;
   std::unique_lock lock(mutex);
-  while (!stopping) {
-    try {
-      const bool busy = poll() || scheduler.underWay() > 0;
-      pause = busy ? kShortest : std::min(2 * pause, kLongest);
-    } catch (const std::exception &failure) {
-      // States stay as compaction leaves them, which is as exact.
-      writeLog(SS_LOG_WARNING, "consolidation",
-               "it ends, and decoding goes on without: ", failure.what());
-      failed = true;
-      return;
-    }
+  while (!stopping && !failed) {
+    const bool busy = poll() || scheduler.underWay() > 0;
+    pause = busy ? kShortest : std::min(2 * pause, kLongest);
     stopped.wait_for(lock, pause);
+  }
+}
+
+bool AsynchronousConsolidator::poll() {
+  try {
+    return landAndStart();
+  } catch (const std::exception &failure) {
+    // States stay as compaction leaves them, which is as exact. A job may be
+    // half landed here: none is looked at again.
+    writeLog(SS_LOG_WARNING, "consolidation",
+             "it ends, and decoding goes on without: ", failure.what());
+    failed = true;
+    return false;
   }
 }
 
@@ -155,7 +160,7 @@ bool AsynchronousConsolidator::land(HostJob &job) {
   return true;
 }
 
-bool AsynchronousConsolidator::poll() {
+bool AsynchronousConsolidator::landAndStart() {
   bool any = noteChanges();
   while (std::unique_ptr<HostJob> job = pipeline->tryTake()) {
     ended.push_back(std::move(job));
@@ -182,7 +187,7 @@ void AsynchronousConsolidator::drain(CUstream stream) {
       if (failed)
         return;
       poll();
-      if (scheduler.underWay() == 0)
+      if (failed || scheduler.underWay() == 0)
         return;
     }
     rows.swapIn(stream);

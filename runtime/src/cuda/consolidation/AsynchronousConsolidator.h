@@ -30,8 +30,10 @@ private:
   void freeBox(int32_t box);
 
   void watch();
-  /// Everything that can be done now; false: nothing was. With the lock.
+  /// Everything that can be done now; false: nothing was, or never will be
+  /// again (`failed`). With the lock.
   bool poll();
+  bool landAndStart();
   bool noteChanges();
   bool land(HostJob &job);
 

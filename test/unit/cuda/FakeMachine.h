@@ -1,0 +1,109 @@
+//===- FakeMachine.h - What the fake driver keeps ---------------*- C++ -*-===//
+#ifndef SINKSTATE_UNIT_FAKEMACHINE_H
+#define SINKSTATE_UNIT_FAKEMACHINE_H
+
+#include "FakeCuda.h"
+
+#include "cuda/DriverTypes.h"
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace sinkstate::test::fake {
+
+using namespace sinkstate::runtime::cuda;
+
+struct Kernel {
+  std::string name;
+  std::vector<size_t> sizes;
+  fake_kernel run;
+  void *context;
+};
+
+struct Launch {
+  const Kernel *kernel;
+  std::vector<std::vector<std::byte>> values;
+  unsigned blocks;
+  void run() {
+    std::vector<void *> parameters;
+    for (auto &value : values)
+      parameters.push_back(value.data());
+    kernel->run(kernel->context, parameters.data(), blocks);
+  }
+};
+
+using Recording = std::vector<Launch>;
+
+/// What an event marks: the work of a stream up to a point.
+struct Mark {
+  CUstream stream = nullptr;
+  int work = 0;
+  bool captured = false;
+};
+
+/// A stream that takes part in the capture. Its launches come as late in the
+/// graph as is allowed: when another stream waits for them.
+struct Captured {
+  int work = 0;   // operations so far
+  int joined = 0; // those that another stream waits for
+  Recording launches;
+};
+
+struct PlannedFailure {
+  CUresult error = kSuccess;
+  int skip = 0;
+  bool sticky = false;
+};
+
+struct Machine {
+  int version = 13000, devices = 1;
+  size_t limit = size_t(8) << 30, used = 0;
+  std::set<std::string> hidden;
+  std::map<std::string, PlannedFailure> failures;
+  CUresult lost = kSuccess;
+  std::map<std::string, int> calls;
+  std::map<std::string, Kernel> kernels;
+  std::deque<Kernel> loaded; // what modules have; a later kernel of the same
+                             // name is another module's
+  std::map<CUdeviceptr, size_t> memory;
+  size_t granularity = 4096; // of mapped memory; 0: it cannot be mapped
+  std::map<CUmemGenericAllocationHandle, size_t> handles;
+  CUmemGenericAllocationHandle lastHandle = 0;
+  std::map<CUdeviceptr, size_t> mappings;
+  std::set<void *> hostMemory;
+  std::map<std::string, int> live; // other objects by kind
+  CUstream capturing = nullptr;
+  std::map<CUstream, Captured> captured; // `capturing` among them
+  std::map<CUevent, Mark> events;
+  std::unique_ptr<Recording> recording;
+  int forbidden = 0;
+  bool uncontrolled = false;
+  unsigned blocks = 0, threads = 0, shared = 0;
+  std::string watched;
+  unsigned watchedBlocks = 0;
+};
+extern Machine machine;
+
+/// Calls of any thread come one after another, kernels included; a kernel may
+/// call the driver, through what the test does in it.
+extern std::recursive_mutex machineMutex;
+
+/// Calls that other threads than the one that holds them wait in.
+struct Held {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::map<std::string, std::thread::id> by;
+  std::map<std::string, int> waiting;
+};
+extern Held held;
+
+} // namespace sinkstate::test::fake
+
+#endif
