@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <fstream>
+#include <string>
+
+#include <unistd.h>
 
 using namespace ss_bench;
 
@@ -58,7 +61,8 @@ TEST(RankProfile, SaysWhatItExpects) {
 }
 
 std::string fileWith(const std::string &content) {
-  const std::string file = testing::TempDir() + "ranks.txt";
+  const std::string file = testing::TempDir() + "ranks-" +
+                           std::to_string(getpid()) + ".txt"; // tests run side by side
   std::ofstream(file) << content;
   return file;
 }
