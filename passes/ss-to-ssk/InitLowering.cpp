@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Lowerings.h"
+#include "RandomBits.h"
 #include "sinkstate/routines.h"
 #include <algorithm>
 #include <limits>
@@ -56,7 +57,7 @@ private:
   void randomTest(Value number);
   void orthonormalize(Value rows);
   void project();
-  void iterate();
+  void iterate(Value number);
   Value lastAndFirst(Value &first);
   void takeOut();
   void decompose();
@@ -157,31 +158,26 @@ Value Init::loadScaled() {
   return k.name("unscale", power(exponent));
 }
 
-/// Nearly Gaussian numbers, sums of four uniform ones, from a counter: they
-/// depend on the seed and their place alone (splitmix64).
+/// Nearly Gaussian numbers, sums of four uniform ones of 16 bits: they depend on
+/// the seed and their place alone.
 void Init::randomTest(Value number) {
   k.note("random start of the block, from seed and place");
   k.loop(k.index(0), k.index(block), 1, [&](Value i) {
-    k.loop(k.index(0), k.index(s.dk), 1, [&](Value c) {
-      Value vector = k.add(k.mul(number, k.index(block)), i);
-      Value place = k.add(k.mul(vector, k.index(s.dk)), c);
-      Value z = k.mul(k.toI64(k.add(place, k.index(1))),
-                      k.integer64(0x9e3779b97f4a7c15));
-      z = k.name("z", k.add(z, arg("seed")));
-      z = k.mul(k.bitXor(z, k.shiftRight(z, 30)),
-                k.integer64(0xbf58476d1ce4e5b9));
-      z = k.name("z", z);
-      z = k.mul(k.bitXor(z, k.shiftRight(z, 27)),
-                k.integer64(0x94d049bb133111eb));
-      z = k.name("z", z);
-      z = k.name("z", k.bitXor(z, k.shiftRight(z, 31)));
-      Value mask = k.integer64(0xffff);
-      Value sum = k.bitAnd(z, mask);
-      for (int64_t bits : {16, 32, 48})
-        sum = k.add(sum, k.bitAnd(k.shiftRight(z, bits), mask));
-      Value centred = k.toReal(k.sub(sum, k.integer64(2 * 0xffff)));
-      k.write(k.mul(centred, k.real(0x1p-15)), test, {i, c});
+    Value vector = k.toI64(k.add(k.mul(number, k.index(block)), i));
+    Value key = splitmix64(k, k.bitXor(splitmix64(k, arg("seed")), vector));
+    Value halves[] = {k.name("key", k.lowHalf(key)),
+                      k.name("key", k.highHalf(key))};
+    Value elements = k.name("elements", k.iota(row(s.dk, k.i32())));
+    Value numbers = k.map(row(s.dk), elements, [&](ValueRange e) {
+      Value sum = k.integer(-2 * 0xffff), place = placeBits(k, e[0]);
+      for (Value half : halves) {
+        Value bits = hash32(k, k.bitXor(place, half));
+        sum = k.add(sum, k.bitAnd(bits, k.integer(0xffff)));
+        sum = k.add(sum, k.shiftRight(bits, 16));
+      }
+      return k.mul(k.toReal(sum), k.real(0x1p-15));
     });
+    k.store(numbers, test, {i, k.index(0)});
   });
 }
 
@@ -207,9 +203,9 @@ void Init::project() {
   });
 }
 
-void Init::iterate() {
+void Init::iterate(Value number) {
   auto improve = [&] {
-    project();
+    k.branch(k.less(k.index(0), number), [&] { project(); });
     orthonormalize(left);
   };
   k.note("subspace iterations");
@@ -333,7 +329,7 @@ void Init::run() {
             k.less(k.integer(0), carried[0]),
             [&]() -> Values {
               randomTest(number);
-              iterate();
+              iterate(number);
               Value first;
               Value last = lastAndFirst(first);
               Value largest = k.select(k.less(carried[1], first), first,

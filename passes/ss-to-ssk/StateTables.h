@@ -67,7 +67,6 @@ public:
   mlir::Value round(mlir::Value tile, mlir::Value row, int64_t column);
 
 private:
-  mlir::Value hash(mlir::Value x);
   mlir::Value keyOfRow(mlir::Value row);
   mlir::Value roundElement(mlir::Value x, mlir::Value random);
 

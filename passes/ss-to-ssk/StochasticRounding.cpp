@@ -4,13 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The generator is counter-based: bits of an element are a hash of its place.
-// Keys are mixed by splitmix64 (Steele, Lea, Flood 2014), elements by the
-// 32-bit hash "lowbias32" (C. Wellons, hash-prospector). All of it is integer
-// arithmetic, and every step of the rounding is exact in f32: back ends agree
-// bit for bit.
+// Bits of an element are a hash of its place, and every step of the rounding is
+// exact in f32: back ends agree bit for bit.
 //
 //===----------------------------------------------------------------------===//
+#include "RandomBits.h"
 #include "StateTables.h"
 
 using namespace mlir;
@@ -40,35 +38,18 @@ StochasticRounding::StochasticRounding(KernelBuilder &k, ss::Storage storage,
   }
 }
 
-static Value splitmix(KernelBuilder &k, Value z) {
-  z = k.name("z", k.add(z, k.integer64(0x9e3779b97f4a7c15)));
-  z = k.name("z", k.mul(k.bitXor(z, k.shiftRight(z, 30)),
-                        k.integer64(0xbf58476d1ce4e5b9)));
-  z = k.name("z", k.mul(k.bitXor(z, k.shiftRight(z, 27)),
-                        k.integer64(0x94d049bb133111eb)));
-  return k.name("z", k.bitXor(z, k.shiftRight(z, 31)));
-}
-
 Value StochasticRounding::mixKey(KernelBuilder &k, Value request,
                                  Value position, Value layer, Value head) {
-  Value z = splitmix(k, request);
-  z = splitmix(k, k.bitXor(z, position));
+  Value z = splitmix64(k, request);
+  z = splitmix64(k, k.bitXor(z, position));
   // Both below 2^31.
   Value place = k.add(k.mul(k.toI64(k.toIndex(layer)), k.integer64(1ull << 31)),
                       k.toI64(head));
-  return splitmix(k, k.bitXor(z, place));
-}
-
-Value StochasticRounding::hash(Value x) {
-  x = k.bitXor(x, k.shiftRight(x, 16));
-  x = k.mul(x, k.integer(0x21f0aaad));
-  x = k.bitXor(x, k.shiftRight(x, 15));
-  x = k.mul(x, k.integer(int32_t(0xd35a2d97)));
-  return k.bitXor(x, k.shiftRight(x, 15));
+  return splitmix64(k, k.bitXor(z, place));
 }
 
 Value StochasticRounding::keyOfRow(Value row) {
-  return k.add(hash(k.bitXor(low, k.mul(row, k.integer(int32_t(0x9e3779b9))))),
+  return k.add(hash32(k, k.bitXor(low, k.mul(row, k.integer(int32_t(0x9e3779b9))))),
                high);
 }
 
@@ -123,8 +104,8 @@ Value StochasticRounding::round(Value tile, Value row, int64_t column) {
   return k.name(
       "randomly_rounded", k.map(type, inputs, dims, [&](ValueRange e) {
         Value element = k.add(e[1], k.integer(int32_t(column)));
-        Value place = k.mul(element, k.integer(int32_t(0x85ebca6b)));
-        Value random = hash(k.bitXor(place, twoD ? e[2] : rowKey));
+        Value random = hash32(
+            k, k.bitXor(placeBits(k, element), twoD ? e[2] : rowKey));
         Value x = scale == 1 ? e[0] : k.mul(e[0], k.real(scale));
         Value rounded = roundElement(x, random);
         return scale == 1 ? rounded : k.mul(rounded, k.real(1 / scale));
