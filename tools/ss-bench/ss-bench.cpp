@@ -64,6 +64,12 @@ StartResult measureStart(const BenchModels &models,
           times.cached};
 }
 
+/// What is measured from period to period.
+BenchOptions unconsolidated(BenchOptions options) {
+  options.consolidation = {Consolidation::Off};
+  return options;
+}
+
 /// Ours for every kind of data, beside the dense forms.
 BatchResult measureBatch(BenchMachine &machine, const BenchModels &models,
                          const BenchOptions &options,
@@ -101,6 +107,24 @@ BatchResult measureBatch(BenchMachine &machine, const BenchModels &models,
                             options.steps)[0];
   result.compareAll();
   return result;
+}
+
+/// An engine for every kind of consolidation, one after the other.
+void serve(BenchMachine &machine, const BenchModels &models,
+           const BenchOptions &options, const RankProfile &profile,
+           int32_t batch, BenchResult &result) {
+  if (options.serve == 0)
+    return;
+  for (Consolidation kind : options.consolidation) {
+    BenchOptions chosen = options;
+    chosen.consolidation = {kind};
+    DecodeBench bench(machine, chosen, models.ours, profile, batch);
+    for (DataKind data : options.data)
+      for (bool staggered : options.staggered) {
+        result.served.push_back(bench.serve(data, staggered, options.serve));
+        result.served.back().consolidation = nameOf(kind);
+      }
+  }
 }
 
 void describe(BenchResult &result, const BenchModels &models,
@@ -151,10 +175,11 @@ int measure(const BenchModels &models, const BenchOptions &options,
   print(formatHead(result, baselines) + formatTimeHeader());
   for (int32_t batch : options.batches) {
     result.batches.push_back(
-        measureBatch(*machine, models, options, profile, batch));
+        measureBatch(*machine, models, unconsolidated(options), profile, batch));
     print(formatTimes(result, result.batches.back(), baselines));
+    serve(*machine, models, options, profile, batch, result);
   }
-  print(formatSizes(result) + formatStart(result));
+  print(formatSizes(result) + formatServed(result) + formatStart(result));
   for (const std::string &problem :
        {write(options.json, formatJson(result, baselines)),
         write(options.svg, drawTimes(result, baselines))})

@@ -158,6 +158,8 @@ bool PoolMemory::reserve(int64_t chunks) {
 /// once the device has seen it and holds nothing there.
 void PoolMemory::giveBack(int64_t wanted, const ss::PoolReport &seen,
                           bool atOnce, bool mayUnmap) {
+  if (grows)
+    return;
   if (mayUnmap && seen.limit == *words.onHost<int64_t>(0) && seen.top <= allowed() &&
       waitsForReport()) {
     unmapBehind(allowed());

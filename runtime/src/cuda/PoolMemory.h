@@ -79,6 +79,8 @@ public:
   Room tend(int64_t slotsInUse, bool keep, bool mayUnmap);
   /// A lower limit was set that no report has confirmed.
   bool waitsForReport() const { return allowed() < mappedChunks(); }
+  /// From now on memory grows only: what lies where now can be put back.
+  void keepMapped() { grows = true; }
   /// Room for `chunks` more than are in use; false: there is no memory.
   bool reserve(int64_t chunks);
 
@@ -115,6 +117,7 @@ private:
   int64_t generation = 0;
   int64_t calls = 0, mostWanted = 0; ///< since memory was last given back
   int64_t squeezedCalls = 0;         ///< for which states are still squeezed
+  bool grows = false;
 };
 
 } // namespace sinkstate::runtime::cuda

@@ -92,6 +92,15 @@ public:
   void addReader() { ++readers; }
   void removeReader() { --readers; }
 
+  /// Parts of the tables that steps change, apart from what they count and what
+  /// the host has told them: with states' own tables copied back to where they
+  /// were, rows are where they were. Memory is not given back any more.
+  struct Span {
+    CUdeviceptr begin;
+    size_t bytes;
+  };
+  std::vector<Span> keepTables();
+
   int64_t tableBytes() const { return int64_t(tables.bytes()); }
   int64_t heldBytes() const { return budget.held + tableBytes(); }
   int64_t peakBytes() const { return budget.peak + tableBytes(); }
