@@ -24,6 +24,7 @@
 #include "BenchReport.h"
 #include "DecodeBench.h"
 #include "HandOverMain.h"
+#include "Outputs.h"
 #include "StartUp.h"
 #include "TimePlot.h"
 
@@ -31,10 +32,10 @@
 #include "sinkstate/sinkstate.hpp"
 
 #include <cstdio>
-#include <fstream>
 
 using namespace ss_bench;
 using sinkstate::Result;
+using sinkstate::Status;
 
 namespace {
 
@@ -139,16 +140,6 @@ void describe(BenchResult &result, const BenchModels &models,
   result.buffer = first.buffer, result.active = first.active;
 }
 
-/// Empty where it is written.
-std::string write(const std::string &file, const std::string &content) {
-  if (file.empty())
-    return "";
-  std::ofstream stream(file, std::ios::trunc);
-  stream << content;
-  stream.close();
-  return stream ? "" : file + ": cannot be written, expected a path to a file";
-}
-
 bool allCorrect(const BenchResult &result) {
   for (const BatchResult &batch : result.batches) {
     for (const Measured &m : batch.ours)
@@ -162,7 +153,8 @@ bool allCorrect(const BenchResult &result) {
 }
 
 int measure(const BenchModels &models, const BenchOptions &options,
-            const RankProfile &profile, const Baselines &baselines) {
+            const RankProfile &profile, const Baselines &baselines,
+            Outputs &outputs) {
   BenchResult result;
   describe(result, models, options);
   if (options.start)
@@ -180,11 +172,9 @@ int measure(const BenchModels &models, const BenchOptions &options,
     serve(*machine, models, options, profile, batch, result);
   }
   print(formatSizes(result) + formatServed(result) + formatStart(result));
-  for (const std::string &problem :
-       {write(options.json, formatJson(result, baselines)),
-        write(options.svg, drawTimes(result, baselines))})
-    if (!problem.empty())
-      return fail(problem);
+  if (const Status failed = outputs.write(
+          {formatJson(result, baselines), drawTimes(result, baselines)}))
+    return fail(failed->message);
   if (!allCorrect(result))
     return fail("kernels are further from float64 than they may be: see the "
                 "last columns of the table");
@@ -202,11 +192,14 @@ int run(const BenchOptions &options) {
       return fail(read.error());
     baselines = *read;
   }
+  Result<Outputs> outputs = Outputs::open({options.json, options.svg});
+  if (!outputs)
+    return fail(outputs.error());
   auto models = BenchModels::make(options);
   if (!models)
     return fail(models.error());
   if (!options.startOnly)
-    return measure(**models, options, *profile, baselines);
+    return measure(**models, options, *profile, baselines, *outputs);
   BenchResult result;
   describe(result, **models, options);
   result.start = measureStart(**models, options);

@@ -86,9 +86,9 @@ private:
                         std::optional<OutputFile> &file) {
     if (path.empty())
       return std::nullopt;
-    Result<OutputFile> opened = OutputFile::open(path);
+    sinkstate::Result<OutputFile> opened = OutputFile::open(path);
     if (!opened)
-      return opened.takeError();
+      return Error{opened.error()};
     file.emplace(std::move(*opened));
     return std::nullopt;
   }
@@ -347,9 +347,9 @@ Status calibrate(const CalibrationOptions &options) {
       TokenSource::open(options.text, 1, options.tokens);
   if (!text)
     return text.takeError();
-  Result<OutputFile> file = OutputFile::open(options.output);
+  sinkstate::Result<OutputFile> file = OutputFile::open(options.output);
   if (!file)
-    return file.takeError();
+    return Error{file.error()};
   ProgressLine line(options.tokens);
   Result<MeanValues> means =
       measureMeans(*model, *text, options.tokens, options.threads,
