@@ -5,7 +5,7 @@
 #
 #   BUNDLE/device-check.sh [REPORT]
 #
-# SS_CHECK_ONLY="machine model start tests device bench handover storages sanitizer":
+# SS_CHECK_ONLY="machine model start tests device bench serving handover storages sanitizer":
 # which parts, all but storages by default (storages: decode times of rows in f32, f16
 # and fp8; tests: the conformance suite; device: the device tests, with
 # cuSOLVER as an oracle, large grids and memories). It builds nothing. The exit
@@ -15,7 +15,7 @@ die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 bundle=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 [ $# -le 1 ] || die "found $# arguments, expected at most one, the report's file"
 report=${1:-/dev/null}
-all_parts="machine model start tests device bench handover storages sanitizer"
+all_parts="machine model start tests device bench serving handover storages sanitizer"
 parts=${SS_CHECK_ONLY:-${all_parts/storages /}}
 for part in $parts; do
   [[ " $all_parts " == *" $part "* ]] || die "SS_CHECK_ONLY has '$part', expected some of: $all_parts"
@@ -233,6 +233,19 @@ bench() {
   done
 }
 
+# Steps of states that go on: P50 and P99 staggered and not, with consolidation
+# and without, and the memory of row pools. SS_CHECK_SERVED: the batch sizes.
+serving() {
+  heading "Steps that go on"
+  local out=${SS_CHECK_OUT:-$work}
+  mkdir -p "$out"
+  step "ss-bench, steps that go on" 120 "$bundle/bin/ss-bench" \
+    --package "$bundle/bench/Nemotron-3-Nano-4B" --profile nemo4b --batch "${SS_CHECK_SERVED:-128}" \
+    --data synthetic --stagger on,off --steps 24 --copy-mib 256 --serve "${SS_CHECK_STEPS:-1000}" \
+    --consolidation off,async --json "$out/serving.json"
+  sed "s|$bundle/bench/||" "$log"; echo
+}
+
 # The same ranks in every storage.
 storages() {
   heading "Decode by storage"
@@ -272,6 +285,7 @@ main() {
   ! has_part tests || test_suites
   ! has_part device || device_tests
   ! has_part bench || bench
+  ! has_part serving || serving
   ! has_part storages || storages
   ! has_part handover || hand_over
   ! has_part sanitizer || sanitizer

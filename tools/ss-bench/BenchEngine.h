@@ -72,6 +72,8 @@ public:
   /// `count` steps from the beginning of a period on, period after period, with
   /// what a host does between steps.
   virtual std::vector<double> serve(int32_t count, int32_t period);
+  /// Waits until nothing is under way any more, consolidation included.
+  virtual void finish() { engine().synchronize(nullptr); }
 
   /// When restored, of a layer, [slots * heads]; -1: dense. Empty for layers of
   /// dense form.

@@ -27,6 +27,7 @@ public:
   std::vector<double> runSteps(int32_t first, int32_t count) override;
   std::vector<double> runDecodes() override;
   std::vector<double> serve(int32_t count, int32_t period) override;
+  void finish() override { states->synchronize(session.stream()); }
   const std::vector<int32_t> &ranksOf(size_t layer) const override {
     return saved->ranksOf(layer);
   }

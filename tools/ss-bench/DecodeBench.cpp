@@ -110,6 +110,7 @@ Served DecodeBench::serve(DataKind kind, bool spread, int32_t steps) {
     if (rank == 0)
       rank = meanRankNow();
   }
+  states->finish();
   states->engine().statistics(after);
   Served served;
   served.batch = batch;
