@@ -100,6 +100,7 @@ std::vector<int64_t> CudaEngine::placeRows(int32_t index,
   if (!pools->place(size_t(index), states, rows, scratch, stream))
     failForRows(index);
   SS_CUDA(context->driver(), cuStreamSynchronize(stream));
+  pools->notePlaced(size_t(index));
   const std::vector<int32_t> capacity =
       wholeTable(places.rowCapacity, places.sizes.states);
   std::vector<int64_t> bases(static_cast<size_t>(places.sizes.states));

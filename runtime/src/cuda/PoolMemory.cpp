@@ -38,7 +38,8 @@ int64_t PoolDemand::chunks(const ss::PoolReport &report, int64_t slotsInUse,
   const int64_t steps = std::max<int64_t>(0, report.step - lastStep);
   lastStep = report.step;
   recent *= std::pow(1 - kForgetting, double(steps));
-  recent = std::max(recent, double(report.fresh + report.missing));
+  if (report.step > ignored)
+    recent = std::max(recent, double(report.fresh + report.missing));
   if (slotsInUse == 0)
     return report.used_chunks;
   return report.used_chunks + report.missing +

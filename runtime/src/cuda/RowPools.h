@@ -77,6 +77,10 @@ public:
   /// one after the other, with room for all of them.
   bool place(size_t layer, std::span<const int32_t> states,
              std::span<const int32_t> rows, int32_t *scratch, CUstream stream);
+  /// What place() has queued is done.
+  void notePlaced(size_t layer) {
+    memory[size_t(sizes.poolOf[layer])].notePlaced();
+  }
   /// The states of a slot have no rows any more.
   void release(int32_t slot, CUstream stream) const;
 
