@@ -211,7 +211,8 @@ dense_baselines() {
 
 # SS_CHECK_BATCH: the batch sizes. SS_CHECK_OUT: a folder that keeps the JSON and
 # SVG files. SS_CHECK_STEPS: steps timed for every row of the table.
-# SS_CHECK_STORAGE: "f32 f16" for rows of 16 bits too.
+# SS_CHECK_STORAGE: "f32 f16" for rows of 16 bits too. SS_CHECK_ROWS: "fixed" for
+# as many rows for all states, in place of pools.
 bench() {
   heading "Decode benchmark"
   local preset name storage baselines=() bench_batches=${SS_CHECK_BATCH:-1,8,32,128}
@@ -226,7 +227,7 @@ bench() {
         --dense-package "$bundle/bench/$name-dense" \
         --deferred-package "$bundle/bench/$name-deferred" --profile "${preset#*:}" \
         --batch "$bench_batches" --data synthetic,random --stagger on,off \
-        --steps "${SS_CHECK_STEPS:-1000}" "${baselines[@]}" \
+        --rows "${SS_CHECK_ROWS:-pools}" --steps "${SS_CHECK_STEPS:-1000}" "${baselines[@]}" \
         --json "$bench_out/$name.json" --svg "$bench_out/$name.svg"
       sed "s|$bundle/bench/||" "$log"; echo
     done

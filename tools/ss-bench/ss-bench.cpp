@@ -163,6 +163,10 @@ int measure(const BenchModels &models, const BenchOptions &options,
                            ? openCuda(options.ordinal)
                            : openCpu(options.threads, options.processorTime);
   result.device = machine->description();
+  if (options.device == DeviceKind::Cuda)
+    result.device += options.rows == RowMemory::Pools
+                         ? ", rows in pools"
+                         : ", the same number of rows for all states";
   result.copyBandwidth = machine->copyBandwidth(size_t(options.copyMib) << 20);
   print(formatHead(result, baselines) + formatTimeHeader());
   for (int32_t batch : options.batches) {
