@@ -4,6 +4,7 @@
 //            --profile nemo4b --batch 1,8,32,128,512 --json FILE --svg FILE
 //   ss-bench --model examples/tiny-hybrid --device cpu --buffer 16
 //   ss-bench --package FOLDER --dense-package FOLDER --baselines FILE
+//   ss-bench --package FOLDER --serve 1000 --consolidation off,async
 //   ss-bench start --package FOLDER
 //   ss-bench init --package FOLDER        (made with ss-compile --init)
 //   ss-bench hand-over --package FOLDER --profile nemo4b --device cpu
