@@ -5,7 +5,7 @@
 #
 #   BUNDLE/device-check.sh [REPORT]
 #
-# SS_CHECK_ONLY="machine model start tests device bench handover storages sanitizer":
+# SS_CHECK_ONLY="machine model start tests device bench serving handover storages sanitizer":
 # which parts, all but storages by default (storages: decode times of rows in f32, f16
 # and fp8; tests: the conformance suite; device: the device tests, with
 # cuSOLVER as an oracle, large grids and memories). It builds nothing. The exit
@@ -15,7 +15,7 @@ die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 bundle=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 [ $# -le 1 ] || die "found $# arguments, expected at most one, the report's file"
 report=${1:-/dev/null}
-all_parts="machine model start tests device bench handover storages sanitizer"
+all_parts="machine model start tests device bench serving handover storages sanitizer"
 parts=${SS_CHECK_ONLY:-${all_parts/storages /}}
 for part in $parts; do
   [[ " $all_parts " == *" $part "* ]] || die "SS_CHECK_ONLY has '$part', expected some of: $all_parts"
@@ -211,7 +211,8 @@ dense_baselines() {
 
 # SS_CHECK_BATCH: the batch sizes. SS_CHECK_OUT: a folder that keeps the JSON and
 # SVG files. SS_CHECK_STEPS: steps timed for every row of the table.
-# SS_CHECK_STORAGE: "f32 f16" for rows of 16 bits too.
+# SS_CHECK_STORAGE: "f32 f16" for rows of 16 bits too. SS_CHECK_ROWS: "fixed" for
+# as many rows for all states, in place of pools.
 bench() {
   heading "Decode benchmark"
   local preset name storage baselines=() bench_batches=${SS_CHECK_BATCH:-1,8,32,128}
@@ -226,11 +227,24 @@ bench() {
         --dense-package "$bundle/bench/$name-dense" \
         --deferred-package "$bundle/bench/$name-deferred" --profile "${preset#*:}" \
         --batch "$bench_batches" --data synthetic,random --stagger on,off \
-        --steps "${SS_CHECK_STEPS:-1000}" "${baselines[@]}" \
+        --rows "${SS_CHECK_ROWS:-pools}" --steps "${SS_CHECK_STEPS:-1000}" "${baselines[@]}" \
         --json "$bench_out/$name.json" --svg "$bench_out/$name.svg"
       sed "s|$bundle/bench/||" "$log"; echo
     done
   done
+}
+
+# Steps of states that go on: P50 and P99 staggered and not, with consolidation
+# and without, and the memory of row pools. SS_CHECK_SERVED: the batch sizes.
+serving() {
+  heading "Steps that go on"
+  local out=${SS_CHECK_OUT:-$work}
+  mkdir -p "$out"
+  step "ss-bench, steps that go on" 120 "$bundle/bin/ss-bench" \
+    --package "$bundle/bench/Nemotron-3-Nano-4B" --profile nemo4b --batch "${SS_CHECK_SERVED:-128}" \
+    --data synthetic --stagger on,off --steps 24 --copy-mib 256 --serve "${SS_CHECK_STEPS:-1000}" \
+    --consolidation off,async --json "$out/serving.json"
+  sed "s|$bundle/bench/||" "$log"; echo
 }
 
 # The same ranks in every storage.
@@ -272,6 +286,7 @@ main() {
   ! has_part tests || test_suites
   ! has_part device || device_tests
   ! has_part bench || bench
+  ! has_part serving || serving
   ! has_part storages || storages
   ! has_part handover || hand_over
   ! has_part sanitizer || sanitizer

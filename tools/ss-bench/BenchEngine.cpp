@@ -40,6 +40,18 @@ TokenSizes::TokenSizes(const LayerManifest &layer)
       gates(int64_t(layer.heads) * (layer.channelDecay ? layer.dk : 1)),
       betas(layer.heads) {}
 
+void BenchEngine::warmUp(int32_t period) {
+  (void)runSteps(0, period);
+  (void)runSteps(0, period);
+}
+
+std::vector<double> BenchEngine::serve(int32_t count, int32_t period) {
+  std::vector<double> times;
+  for (int32_t step = 0; step < count; ++step)
+    times.push_back(runSteps(step % period, 1)[0]);
+  return times;
+}
+
 int32_t ss_bench::periodOf(const Manifest &manifest) {
   int32_t period = 1;
   for (const LayerManifest &layer : manifest.layers)

@@ -60,12 +60,20 @@ public:
   /// own modulo the period, or all at the same.
   virtual void setStaggered(bool staggered) = 0;
   virtual void restore() = 0;
+  /// Steps of two periods, so that every buffer has its rhythm and there is
+  /// memory for what the steps take.
+  virtual void warmUp(int32_t period);
 
   /// Runs steps [first, first + count) of a period: every layer's decode and
   /// compaction, and the bookkeeping. Milliseconds of each.
   virtual std::vector<double> runSteps(int32_t first, int32_t count) = 0;
   /// The same for the decode kernels of a period alone; states stay.
   virtual std::vector<double> runDecodes() = 0;
+  /// `count` steps from the beginning of a period on, period after period, with
+  /// what a host does between steps.
+  virtual std::vector<double> serve(int32_t count, int32_t period);
+  /// Waits until nothing is under way any more, consolidation included.
+  virtual void finish() { engine().synchronize(nullptr); }
 
   /// When restored, of a layer, [slots * heads]; -1: dense. Empty for layers of
   /// dense form.

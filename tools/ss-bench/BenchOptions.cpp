@@ -2,6 +2,7 @@
 
 #include "BenchOptions.h"
 
+#include <algorithm>
 #include <charconv>
 #include <functional>
 #include <map>
@@ -20,7 +21,8 @@ const char *const ss_bench::kUsage =
     "cpu|cuda|cuda:N] [--threads N] [--clock wall|processor] [--batch N,N,...] [--profile "
     "nemo4b|qwen9b|uniform:R|trace:FILE] [--data synthetic,random] [--stagger "
     "on,off] [--steps N] [--order drawn|descending|ascending] [--baselines "
-    "FILE] [--json FILE] [--svg FILE] [--start on|off] [--compaction-streams N] [--copy-mib N]; or "
+    "FILE] [--json FILE] [--svg FILE] [--start on|off] [--compaction-streams N] [--copy-mib N] "
+    "[--rows pools|fixed] [--serve STEPS] [--consolidation off,async]; or "
     "ss-bench start with what is to be started and the device";
 
 namespace {
@@ -91,6 +93,13 @@ Taker list(std::vector<T> &to, Parse parse) {
   };
 }
 
+std::optional<Consolidation> parseConsolidation(const std::string &text) {
+  for (Consolidation kind : {Consolidation::Off, Consolidation::Asynchronous})
+    if (text == nameOf(kind))
+      return kind;
+  return std::nullopt;
+}
+
 /// "cpu", "cuda", "cuda:1"
 Taker device(BenchOptions &options) {
   return [&options](const std::string &value) -> Status {
@@ -148,6 +157,14 @@ std::map<std::string, Taker> takersOf(BenchOptions &options) {
   takers["--baselines"] = text(options.baselines);
   takers["--steps"] = number(options.steps, 1);
   takers["--compaction-streams"] = number(options.compactionStreams, -1);
+  takers["--rows"] = [&](const std::string &value) -> Status {
+    options.rows = value == "fixed" ? RowMemory::Fixed : RowMemory::Pools;
+    return options.rows == RowMemory::Fixed || value == "pools"
+               ? Status()
+               : Status(kNotUnderstood);
+  };
+  takers["--serve"] = number(options.serve, 0);
+  takers["--consolidation"] = list(options.consolidation, parseConsolidation);
   takers["--copy-mib"] = number(options.copyMib, 1);
   takers["--batch"] = list(options.batches, [](const std::string &part) {
     return parseNumber(part, 1);
@@ -179,6 +196,17 @@ Status check(const BenchOptions &options) {
       (options.device != DeviceKind::Cpu || options.threads != 1))
     return Error{"--clock processor was given, expected it with --device cpu "
                  "--threads 1: threads that wait count too"};
+  const bool consolidates =
+      std::find(options.consolidation.begin(), options.consolidation.end(),
+                Consolidation::Asynchronous) != options.consolidation.end();
+  if (consolidates && options.serve == 0)
+    return Error{"--consolidation async was given, expected it with --serve "
+                 "STEPS: no state is consolidated within the one period after "
+                 "which others come back"};
+  if (options.device == DeviceKind::Cpu &&
+      (options.rows == RowMemory::Fixed || options.serve > 0))
+    return Error{"--rows fixed or --serve was given, expected it with --device "
+                 "cuda"};
   const bool compiled = options.package.empty();
   const bool imported = compiled && options.graph.empty();
   auto needs = [](bool given, bool allowed, const char *name,
@@ -208,6 +236,10 @@ Status check(const BenchOptions &options) {
 }
 
 } // namespace
+
+const char *ss_bench::nameOf(Consolidation kind) {
+  return kind == Consolidation::Off ? "off" : "async";
+}
 
 const std::string &BenchOptions::source() const {
   for (const std::string *source : {&package, &preset, &model})

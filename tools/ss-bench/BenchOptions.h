@@ -11,6 +11,9 @@
 namespace ss_bench {
 
 enum class DeviceKind { Cpu, Cuda };
+enum class RowMemory { Pools, Fixed };
+enum class Consolidation { Off, Asynchronous };
+const char *nameOf(Consolidation kind);
 
 struct BenchOptions {
   bool startOnly = false; ///< "start": nothing but the start-up times
@@ -35,6 +38,10 @@ struct BenchOptions {
   int32_t steps = 1000; ///< timed at least, for the percentiles
   /// Of the engine, as in ss_engine_options: 0: its default; -1: none.
   int32_t compactionStreams = 0;
+  RowMemory rows = RowMemory::Pools; ///< CUDA
+  /// Of the engines that `serve` measures, one after the other.
+  std::vector<Consolidation> consolidation = {Consolidation::Off};
+  int32_t serve = 0; ///< steps timed without coming back in between; 0: none
   int32_t copyMib = 1280; ///< of the copy that measures the bandwidth
   DeviceKind device = DeviceKind::Cuda;
   int32_t ordinal = 0; ///< of the GPU

@@ -63,11 +63,12 @@ void appendTimes(std::string &text, const char *name,
 
 void appendSizes(std::string &text, const char *name, const Measured &m) {
   append(text,
-         "| %d | %s | %s | %.1f | %.1f | %.1f %% | %.2f | %.3f | %.3f | %.3f | "
-         "%.1e | %.1e | %.3f | %s |\n",
+         "| %d | %s | %s | %.1f | %.1f | %.1f %% | %.2f | %.3f | %.3f, %.3f, "
+         "%.3f | %.3f | %.1e | %.1e | %.3f | %s |\n",
          m.batch, name, m.staggered ? "on" : "off", m.meanRank,
          m.meanRankAfter, 100 * m.heldDense, m.compactionsPerState, m.stateBytes / m.denseBytes,
-         m.allocatedBytes / m.denseBytes, m.decodeFlops / m.decodeBytes,
+         m.usedBytes / m.denseBytes, m.allocatedBytes / m.denseBytes,
+         m.peakBytes / m.denseBytes, m.decodeFlops / m.decodeBytes,
          m.outputError, m.stateError, m.compactionError,
          isCorrect(m) ? "yes" : "**no**");
 }
@@ -95,7 +96,10 @@ ordered_json asJson(const Measured &m) {
           {"compaction_bytes", m.compactBytes},
           {"decode_flops", m.decodeFlops},
           {"state_bytes", m.stateBytes},
+          {"used_bytes", m.usedBytes},
           {"allocated_bytes", m.allocatedBytes},
+          {"allocated_peak", m.peakBytes},
+          {"tightened", m.tightened},
           {"dense_bytes", m.denseBytes},
           {"check",
            {{"output_error", m.outputError},
@@ -104,6 +108,27 @@ ordered_json asJson(const Measured &m) {
             {"states", m.checkedStates},
             {"compactions", m.checkedCompactions},
             {"correct", isCorrect(m)}}}};
+}
+
+ordered_json asJson(const Served &s) {
+  return {{"batch", s.batch},
+          {"data", s.data},
+          {"staggered", s.staggered},
+          {"consolidation", s.consolidation},
+          {"steps", s.steps},
+          {"p50_us", s.stepMedian},
+          {"p99_us", s.stepP99},
+          {"longest_us", s.stepLongest},
+          {"rank_before", s.meanRank},
+          {"rank_after", s.meanRankAfter},
+          {"consolidations_landed", s.landed},
+          {"consolidations_dropped", s.dropped},
+          {"tightened", s.tightened},
+          {"live_bytes", s.liveBytes},
+          {"used_bytes", s.usedBytes},
+          {"allocated_bytes", s.allocatedBytes},
+          {"allocated_peak", s.peakBytes},
+          {"dense_bytes", s.denseBytes}};
 }
 
 ordered_json asJson(const Baseline &baseline) {
@@ -166,7 +191,7 @@ std::string ss_bench::formatTimes(const BenchResult &result,
 std::string ss_bench::formatSizes(const BenchResult &result) {
   std::string text =
       "\n| batch | data | staggered | mean rank | after a period | held "
-      "dense | compactions per state | states / dense f32 | allocated / dense f32 | flops a byte | "
+      "dense | compactions per state | states / dense f32 | used, allocated, peak / dense f32 | flops a byte | "
       "output error | state error | compaction error / allowed | correct |\n"
       "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
   for (const BatchResult &batch : result.batches) {
@@ -177,6 +202,28 @@ std::string ss_bench::formatSizes(const BenchResult &result) {
     if (batch.deferred)
       appendSizes(text, "own deferred", *batch.deferred);
   }
+  return text;
+}
+
+std::string ss_bench::formatServed(const BenchResult &result) {
+  if (result.served.empty())
+    return "";
+  std::string text =
+      "\n| batch | data | staggered | consolidation | steps | P50 us | P99 us | "
+      "P99 / P50 | longest us | mean rank, after | landed, dropped | tightened | "
+      "live, used, allocated, peak / dense f32 |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+  for (const Served &s : result.served)
+    append(text,
+           "| %d | %s | %s | %s | %lld | %.0f | %.0f | %.3f | %.0f | %.1f, "
+           "%.1f | %lld, %lld | %lld | %.3f, %.3f, %.3f, %.3f |\n",
+           s.batch, s.data.c_str(), s.staggered ? "on" : "off",
+           s.consolidation.c_str(), (long long)(s.steps), s.stepMedian,
+           s.stepP99, s.stepMedian > 0 ? s.stepP99 / s.stepMedian : 0,
+           s.stepLongest, s.meanRank, s.meanRankAfter, (long long)(s.landed),
+           (long long)(s.dropped), (long long)(s.tightened),
+           s.liveBytes / s.denseBytes, s.usedBytes / s.denseBytes,
+           s.allocatedBytes / s.denseBytes, s.peakBytes / s.denseBytes);
   return text;
 }
 
@@ -226,6 +273,9 @@ std::string ss_bench::formatJson(const BenchResult &result,
     if (batch.deferred)
       root["own_deferred"].push_back(asJson(*batch.deferred));
   }
+  root["served"] = ordered_json::array();
+  for (const Served &served : result.served)
+    root["served"].push_back(asJson(served));
   root["baselines"] = ordered_json::array();
   for (const Baseline *baseline : baselines.of(shape, 0))
     root["baselines"].push_back(asJson(*baseline));

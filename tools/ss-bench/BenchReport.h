@@ -15,6 +15,7 @@ std::string formatTimeHeader();
 std::string formatTimes(const BenchResult &result, const BatchResult &batch,
                         const Baselines &baselines);
 std::string formatSizes(const BenchResult &result);
+std::string formatServed(const BenchResult &result);
 std::string formatStart(const BenchResult &result);
 
 std::string formatJson(const BenchResult &result, const Baselines &baselines);

@@ -27,7 +27,12 @@ ss_engine_options engineOptions(const BenchOptions &bench,
   options.device = SS_DEVICE_CUDA;
   options.device_ordinal = bench.ordinal;
   options.dense_fallback = options.consolidate_every = -1;
-  options.row_capacity = rowCapacity(manifest, batch);
+  if (bench.rows == RowMemory::Fixed)
+    options.row_capacity = rowCapacity(manifest, batch);
+  options.consolidation =
+      bench.consolidation.front() == Consolidation::Asynchronous
+          ? SS_CONSOLIDATION_ASYNCHRONOUS
+          : SS_CONSOLIDATION_OFF;
   options.compaction_streams = bench.compactionStreams;
   return resolveOptions(options);
 }
@@ -184,10 +189,33 @@ void CudaBenchEngine::enqueueStep(int32_t set) {
 }
 
 void CudaBenchEngine::enqueueDecode(int32_t set) {
-  // Decodes come in the order that the beginning of a step gives them.
-  states->beginStep({slots, size_t(batch)}, session.stream());
+  std::vector<ss_decode_args> args;
   for (size_t l = 0; l < layers().size(); ++l)
-    states->launchDecode(int32_t(l), argsOf(l, set));
+    args.push_back(argsOf(l, set));
+  states->launchDecodes({slots, size_t(batch)}, args, session.stream());
+}
+
+/// And the memory that the steps from there on may take.
+void CudaBenchEngine::restore() {
+  saved->restore();
+  states->tend(session.stream());
+}
+
+/// One by one: the host has to see what a step took to have enough for those
+/// that it will queue together.
+void CudaBenchEngine::warmUp(int32_t) {
+  for (int32_t round = 0; round < 2; ++round)
+    for (const CudaSession::Graph &step : steps) {
+      states->tend(session.stream());
+      (void)session.replay({&step, 1});
+    }
+}
+
+std::vector<double> CudaBenchEngine::serve(int32_t count, int32_t period) {
+  std::vector<CudaSession::Graph> graphs;
+  for (int32_t step = 0; step < count; ++step)
+    graphs.push_back(steps[size_t(step % period)]);
+  return session.replay(graphs, [&] { states->tend(session.stream()); });
 }
 
 void CudaBenchEngine::makeGraphs() {

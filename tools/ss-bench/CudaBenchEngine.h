@@ -22,9 +22,12 @@ public:
   StateEngine &engine() override { return *states; }
   void useInputs() override;
   void setStaggered(bool staggered) override;
-  void restore() override { saved->restore(); }
+  void restore() override;
+  void warmUp(int32_t period) override;
   std::vector<double> runSteps(int32_t first, int32_t count) override;
   std::vector<double> runDecodes() override;
+  std::vector<double> serve(int32_t count, int32_t period) override;
+  void finish() override { states->synchronize(session.stream()); }
   const std::vector<int32_t> &ranksOf(size_t layer) const override {
     return saved->ranksOf(layer);
   }

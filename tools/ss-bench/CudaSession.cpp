@@ -107,10 +107,14 @@ double CudaSession::between(size_t first, size_t last) {
   return milliseconds;
 }
 
-std::vector<double> CudaSession::replay(std::span<const Graph> graphs) {
+std::vector<double>
+CudaSession::replay(std::span<const Graph> graphs,
+                    const std::function<void()> &before) {
   needEvents(graphs.size() + 1);
   SS_CUDA(*library, cuEventRecord(events[0], queue));
   for (size_t i = 0; i < graphs.size(); ++i) {
+    if (before)
+      before();
     SS_CUDA(*library, cuGraphLaunch(graphs[i], queue));
     SS_CUDA(*library, cuEventRecord(events[i + 1], queue));
   }

@@ -51,8 +51,11 @@ public:
   /// What `enqueue` puts on the stream, to be replayed.
   Graph capture(const std::function<void()> &enqueue);
   void destroy(Graph graph);
-  /// Milliseconds of each of the graphs, launched one after the other.
-  std::vector<double> replay(std::span<const Graph> graphs);
+  /// Milliseconds of each of the graphs, launched one after the other, and
+  /// `before` each launch what the host has to do: its time is not counted as
+  /// long as the GPU has work.
+  std::vector<double> replay(std::span<const Graph> graphs,
+                             const std::function<void()> &before = {});
 
   /// Milliseconds of what `enqueue` puts on the stream, once.
   double timed(const std::function<void()> &enqueue);

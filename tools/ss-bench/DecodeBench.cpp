@@ -17,15 +17,9 @@ constexpr int32_t kDistinctRequests = 16;
 /// Decode alone varies less than whole steps do.
 constexpr size_t kMostDecodePeriods = 50;
 constexpr size_t kLeastPeriods = 3;
-
-/// The smallest of the values that are not below this share of them.
-double percentile(std::vector<double> values, double share) {
-  const size_t at = std::min(values.size() - 1,
-                             size_t(share * double(values.size())));
-  std::nth_element(values.begin(), values.begin() + std::ptrdiff_t(at),
-                   values.end());
-  return values[at];
-}
+/// Periods that are served before states come back: a state is consolidated
+/// several times in them, and has lost little of what it began with.
+constexpr int32_t kServedPeriods = 16;
 
 double meanOf(const std::vector<double> &values) {
   return std::accumulate(values.begin(), values.end(), 0.0) /
@@ -33,6 +27,14 @@ double meanOf(const std::vector<double> &values) {
 }
 
 } // namespace
+
+double ss_bench::percentile(std::vector<double> values, double share) {
+  const size_t at = std::min(values.size() - 1,
+                             size_t(share * double(values.size())));
+  std::nth_element(values.begin(), values.begin() + std::ptrdiff_t(at),
+                   values.end());
+  return values[at];
+}
 
 DecodeBench::DecodeBench(BenchMachine &machine, const BenchOptions &options,
                          std::shared_ptr<const Package> loaded,
@@ -56,10 +58,8 @@ void DecodeBench::prepare(DataKind kind, bool spread) {
   shapes.makeInputs(kind, period, std::min(batch, kDistinctRequests));
   states->useInputs();
   states->setStaggered(staggered);
-  // Two periods bring every buffer into its rhythm.
   states->restore();
-  (void)states->runSteps(0, period);
-  (void)states->runSteps(0, period);
+  states->warmUp(period);
   states->restore();
   ss_statistics statistics = {};
   states->engine().statistics(statistics);
@@ -93,6 +93,55 @@ Measured DecodeBench::result() {
   addSizes();
   check();
   return found;
+}
+
+Served DecodeBench::serve(DataKind kind, bool spread, int32_t steps) {
+  prepare(kind, spread);
+  ss_statistics before = {}, after = {};
+  states->engine().statistics(before);
+  std::vector<double> times;
+  double rank = 0;
+  while (int32_t(times.size()) < steps) {
+    states->restore();
+    const std::vector<double> run = states->serve(
+        std::min(kServedPeriods * period, steps - int32_t(times.size())),
+        period);
+    times.insert(times.end(), run.begin(), run.end());
+    if (rank == 0)
+      rank = meanRankNow();
+  }
+  states->finish();
+  states->engine().statistics(after);
+  Served served;
+  served.batch = batch;
+  served.data = nameOf(kind);
+  served.staggered = spread;
+  served.steps = int64_t(times.size());
+  served.stepMedian = percentile(times, 0.5) * 1000;
+  served.stepP99 = percentile(times, 0.99) * 1000;
+  served.stepLongest = percentile(times, 1) * 1000;
+  served.meanRank = found.meanRank, served.meanRankAfter = rank;
+  served.landed =
+      after.consolidations_landed - before.consolidations_landed;
+  served.dropped =
+      after.consolidations_dropped - before.consolidations_dropped;
+  served.tightened = after.tightened - before.tightened;
+  served.denseBytes = double(after.dense_bytes);
+  served.allocatedBytes = double(after.allocated_bytes);
+  served.peakBytes = double(after.allocated_peak);
+  served.usedBytes = double(after.used_bytes);
+  served.liveBytes = double(after.live_bytes);
+  return served;
+}
+
+double DecodeBench::meanRankNow() {
+  double sum = 0, count = 0;
+  for (size_t l = 0; l < layers().size(); ++l)
+    if (!states->ranksOf(l).empty())
+      for (int32_t rank : states->ranksNow(l))
+        if (rank >= 0)
+          sum += rank, ++count;
+  return count > 0 ? sum / count : 0;
 }
 
 void DecodeBench::countRows(int64_t compactionsBefore) {
@@ -143,6 +192,9 @@ void DecodeBench::addSizes() {
   ss_statistics statistics = {};
   states->engine().statistics(statistics);
   found.allocatedBytes = double(statistics.allocated_bytes);
+  found.peakBytes = double(statistics.allocated_peak);
+  found.usedBytes = double(statistics.used_bytes);
+  found.tightened = statistics.tightened;
 }
 
 std::vector<Measured>

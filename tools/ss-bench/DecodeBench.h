@@ -25,6 +25,9 @@ public:
   int64_t timedSteps() const { return int64_t(single.size()); }
   /// Checks the kernels, and says what was found.
   Measured result();
+  /// Steps as a server has them: states go on for many periods, and the host
+  /// looks after memory between steps.
+  Served serve(DataKind kind, bool staggered, int32_t steps);
 
 private:
   /// A state that is followed in float64.
@@ -40,6 +43,7 @@ private:
   const std::vector<LayerManifest> &layers() const;
   void countRows(int64_t compactionsBefore);
   void addSizes();
+  double meanRankNow();
 
   // Check.cpp
   void check();
@@ -60,6 +64,9 @@ private:
   /// decode kernels over each period.
   std::vector<double> whole, single, decodes;
 };
+
+/// The smallest of the values that are not below this share of them.
+double percentile(std::vector<double> values, double share);
 
 /// Measures them with the same data: where the machine allows it round by
 /// round, so that all see the same machine, otherwise one after the other.

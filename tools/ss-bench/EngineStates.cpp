@@ -3,6 +3,7 @@
 #include "EngineStates.h"
 
 #include <algorithm>
+#include <numeric>
 
 using namespace sinkstate::runtime;
 using namespace sinkstate::runtime::cuda;
@@ -21,29 +22,23 @@ EngineStates::EngineStates(CudaSession &session, Engine &engine,
                            const std::vector<SteadyState *> &data)
     : session(session), engine(engine), manifest(manifest), batch(batch),
       data(data), ranks(manifest.layers.size()), counts(manifest.layers.size()),
-      savedCounts(manifest.layers.size()) {
+      positions(size_t(batch)), savedCounts(manifest.layers.size()) {
   std::mt19937_64 random(2);
+  std::vector<Piece> all;
   for (size_t l = 0; l < manifest.layers.size(); ++l) {
-    const LayerPlaces &places = engine.places().layers[l];
     if (manifest.layers[l].hasBuffer())
-      keepCounts(l);
+      counts[l].resize(size_t(batch));
     if (manifest.layers[l].denseForm)
       continue;
-    const int32_t most = std::min<int32_t>(
-        places.maxRank, int32_t(places.sizes.breakEvenRank));
-    for (int64_t state = 0; state < places.sizes.states; ++state) {
-      // States do not go dense here: factors of the same bytes.
-      const int32_t rank = profile.draw(random, most, manifest.layers[l].type);
-      ranks[l].push_back(rank < 0 ? most : rank);
-    }
-    sortRanks(ranks[l], order);
-    keepRows(l);
-    keepTables(l);
+    drawRanks(l, profile, order, random);
+    addPieces(l, all);
+    session.upload(place(engine.places().layers[l].rank), ranks[l].data(),
+                   ranks[l].size() * sizeof(int32_t));
   }
-  const std::vector<int64_t> positions(static_cast<size_t>(batch));
-  savedPositions = saved(positions.data(), positions.size() * sizeof(int64_t));
-  tableCopies.push_back({place(engine.places().position), savedPositions,
-                         positions.size() * sizeof(int64_t)});
+  pieces = static_cast<const Piece *>(
+      saved(all.data(), all.size() * sizeof(Piece)));
+  pieceCount = int64_t(all.size());
+  keepTables();
 }
 
 EngineStates::~EngineStates() {
@@ -55,61 +50,130 @@ void *EngineStates::place(int64_t offset) const {
   return reinterpret_cast<void *>(engine.begin() + CUdeviceptr(offset));
 }
 
-void *EngineStates::saved(const void *data, size_t bytes) {
+void *EngineStates::saved(const void *values, size_t bytes) {
   void *memory = session.allocate(bytes);
   owned.push_back(memory);
-  session.upload(memory, data, bytes);
+  session.upload(memory, values, bytes);
   return memory;
 }
 
-void EngineStates::keepTables(size_t l) {
+/// Where states may be dense, those are that are drawn so, and those that would
+/// go dense with their next compaction; elsewhere they have factors of the same
+/// bytes.
+void EngineStates::drawRanks(size_t l, const RankProfile &profile,
+                             RankOrder order, std::mt19937_64 &random) {
   const LayerPlaces &places = engine.places().layers[l];
-  const int64_t capacity = places.capacity;
-  std::vector<float> weights(size_t(places.sizes.states * capacity));
-  for (int64_t state = 0; state < places.sizes.states; ++state)
-    data[l]->weights(ranks[l][size_t(state)],
-                     &weights[size_t(state * capacity)]);
-  keep(places.weights, weights.data(), weights.size() * sizeof(float));
-  keep(places.rank, ranks[l].data(), ranks[l].size() * sizeof(int32_t));
+  const auto breakEven = int32_t(places.sizes.breakEvenRank);
+  const bool mayBeDense = places.sizes.denseFallback;
+  const int32_t most = std::min(places.maxRank, breakEven);
+  for (int64_t state = 0; state < places.sizes.states; ++state) {
+    const int32_t rank = profile.draw(random, most, manifest.layers[l].type);
+    const bool large = rank < 0 || rank >= breakEven;
+    ranks[l].push_back(!large ? rank : mayBeDense ? -1 : most);
+  }
+  sortRanks(ranks[l], order);
 }
 
-void EngineStates::keepCounts(size_t l) {
-  counts[l].resize(size_t(batch));
-  savedCounts[l] = keep(engine.places().layers[l].count, counts[l].data(),
-                        counts[l].size() * sizeof(int32_t));
-}
-
-/// What is copied back to that place; returns where it is kept.
-void *EngineStates::keep(int64_t offset, const void *values, size_t bytes) {
-  void *memory = saved(values, bytes);
-  tableCopies.push_back({place(offset), memory, bytes});
-  return memory;
-}
-
-void EngineStates::keepRows(size_t l) {
-  const LayerManifest &layer = manifest.layers[l];
+const EngineStates::Pattern &EngineStates::patternOf(size_t l,
+                                                     int64_t capacity) {
   const LayerPlaces &places = engine.places().layers[l];
   const Storage storage = places.sizes.storage;
-  const int64_t slotFloats =
-      layer.heads * places.capacity * places.sizes.rowFloats;
-  Pattern &pattern = patterns[{data[l], places.capacity, storage}];
-  if (!pattern.rows) {
-    const auto slots = int32_t(std::clamp<int64_t>(kPatternFloats / slotFloats,
-                                                   1, batch));
-    const std::vector<float> rows = data[l]->rows(slots, places.capacity);
-    std::vector<std::byte> stored(rows.size() * size_t(elementBytes(storage)));
-    storeElements(storage, stored.data(), rows.data(), int64_t(rows.size()));
-    pattern.bytes = stored.size();
-    pattern.rows = saved(stored.data(), pattern.bytes);
+  Pattern &pattern = patterns[{data[l], capacity, storage}];
+  if (pattern.rows)
+    return pattern;
+  pattern.capacity = capacity;
+  pattern.slots = int32_t(std::clamp<int64_t>(
+      kPatternFloats /
+          (manifest.layers[l].heads * capacity * places.sizes.rowFloats),
+      1, batch));
+  const std::vector<float> rows = data[l]->rows(pattern.slots, capacity);
+  std::vector<std::byte> stored(rows.size() * size_t(elementBytes(storage)));
+  storeElements(storage, stored.data(), rows.data(), int64_t(rows.size()));
+  pattern.rows = static_cast<std::byte *>(saved(stored.data(), stored.size()));
+  std::vector<float> weights(size_t((capacity + 1) * capacity));
+  for (int64_t rank = 1; rank <= capacity; ++rank)
+    data[l]->weights(int32_t(rank), &weights[size_t(rank * capacity)]);
+  pattern.weights = static_cast<float *>(
+      saved(weights.data(), weights.size() * sizeof(float)));
+  return pattern;
+}
+
+/// The first row of every state. In a pool it has room for all that its next
+/// compaction may leave, as a state has that has been there for a while.
+std::vector<int64_t> EngineStates::basesOf(size_t l) {
+  const LayerManifest &layer = manifest.layers[l];
+  const LayerPlaces &places = engine.places().layers[l];
+  std::vector<int64_t> bases;
+  if (!engine.places().pooled) {
+    for (int64_t state = 0; state < places.sizes.states; ++state)
+      bases.push_back(state * places.capacity);
+    return bases;
   }
-  rowCopies.push_back({{place(places.rows), pattern.rows, pattern.bytes},
-                       size_t(batch * slotFloats * elementBytes(storage))});
+  std::vector<int32_t> states(ranks[l].size()), rows;
+  std::iota(states.begin(), states.end(), 0);
+  for (int32_t rank : ranks[l])
+    rows.push_back(rank < 0 ? int32_t(places.sizes.denseRows)
+                            : std::min(boundOf(layer),
+                                       rank + layer.buffer + layer.draft +
+                                           kRoomRows));
+  return engine.giveBlocks(int32_t(l), states, rows, session.stream());
+}
+
+/// A state's rows and weights, or what stands for its matrix.
+void EngineStates::addPieces(size_t l, std::vector<Piece> &all) {
+  const LayerManifest &layer = manifest.layers[l];
+  const LayerPlaces &places = engine.places().layers[l];
+  const int64_t rowBytes = places.sizes.rowBytes();
+  const Pattern &pattern = patternOf(
+      l, std::max(places.capacity, places.sizes.denseRows));
+  const std::vector<int64_t> bases = basesOf(l);
+  auto *rows = static_cast<std::byte *>(place(places.rows));
+  auto *weights = static_cast<float *>(place(places.weights));
+  for (size_t state = 0; state < bases.size(); ++state) {
+    const int32_t rank = ranks[l][state];
+    const auto head = int64_t(state) % layer.heads;
+    const auto slot = int64_t(state) / layer.heads % pattern.slots;
+    const int64_t bytes =
+        rank < 0 ? places.sizes.denseFloats * elementBytes(places.sizes.storage)
+                 : rank * rowBytes;
+    all.push_back({pattern.rows + (slot * layer.heads + head) *
+                                      pattern.capacity * rowBytes,
+                   rows + bases[state] * rowBytes, bytes, 0});
+    if (rank > 0)
+      all.push_back({pattern.weights + rank * pattern.capacity,
+                     weights + bases[state],
+                     int64_t(rank) * int64_t(sizeof(float)), 0});
+  }
+}
+
+/// Takes the tables as they are now for those to come back, counts and
+/// positions apart.
+void EngineStates::keepTables() {
+  for (const RowPools::Span &span : engine.keepTables()) {
+    void *memory = session.allocate(span.bytes);
+    owned.push_back(memory);
+    tables.push_back(
+        {reinterpret_cast<void *>(span.begin), memory, span.bytes});
+    session.copy(memory, tables.back().to, span.bytes);
+  }
+  session.wait();
+  // Set by setStaggered(), after the tables that hold older ones.
+  auto add = [&](int64_t offset, const void *values, size_t bytes) {
+    void *memory = saved(values, bytes);
+    tables.push_back({place(offset), memory, bytes});
+    return memory;
+  };
+  for (size_t l = 0; l < counts.size(); ++l)
+    if (!counts[l].empty())
+      savedCounts[l] = add(engine.places().layers[l].count, counts[l].data(),
+                           counts[l].size() * sizeof(int32_t));
+  savedPositions = add(engine.places().position, positions.data(),
+                       positions.size() * sizeof(int64_t));
 }
 
 void EngineStates::setStaggered(bool staggered, int32_t period) {
-  std::vector<int64_t> positions;
   for (int32_t slot = 0; slot < batch; ++slot)
-    positions.push_back(startingPosition(slot, staggered, period));
+    positions[size_t(slot)] = startingPosition(slot, staggered, period);
   session.upload(savedPositions, positions.data(),
                  positions.size() * sizeof(int64_t));
   for (size_t l = 0; l < counts.size(); ++l) {
@@ -123,12 +187,11 @@ void EngineStates::setStaggered(bool staggered, int32_t period) {
 }
 
 void EngineStates::restore() {
-  for (const auto &[copy, bytes] : rowCopies) {
-    session.copy(copy.to, copy.from, std::min(copy.bytes, bytes));
-    session.repeat(copy.to, std::min(copy.bytes, bytes), bytes);
-  }
-  for (const Copy &copy : tableCopies)
+  for (const Copy &copy : tables)
     session.copy(copy.to, copy.from, copy.bytes);
+  if (pieceCount > 0)
+    engine.copyPieces(pieces, pieceCount, session.stream());
+  engine.tablesCameBack(session.stream());
 }
 
 std::vector<int32_t> EngineStates::ranksNow(size_t layer) {

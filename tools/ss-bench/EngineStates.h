@@ -10,13 +10,15 @@
 #include "cuda/CudaEngine.h"
 
 #include <map>
+#include <span>
 #include <tuple>
 
 namespace ss_bench {
 
 /// Sets all states of an engine, and sets them again as often as wanted with
 /// copies on the device: rows, weights, ranks, buffered pairs' counts and
-/// positions. What buffers hold stays.
+/// positions, and where rows are in pools, their blocks and what is free. What
+/// buffers hold stays.
 class EngineStates {
 public:
   using Engine = sinkstate::runtime::cuda::CudaEngine;
@@ -36,7 +38,7 @@ public:
   /// Queues the copies.
   void restore();
 
-  /// Of a layer, [slots * heads]; empty for dense layers.
+  /// Of a layer, [slots * heads], -1: dense; empty for layers of dense form.
   const std::vector<int32_t> &ranksOf(size_t layer) const {
     return ranks[layer];
   }
@@ -46,17 +48,29 @@ public:
   int32_t countOf(size_t layer, int32_t slot) const;
 
 private:
+  using Piece = ss::Piece;
   struct Copy {
     void *to;
     const void *from;
     size_t bytes;
   };
+  /// Rows of so many requests, every state with `capacity` of them, and the
+  /// weights of a state of any rank, [rank, capacity].
+  struct Pattern {
+    std::byte *rows = nullptr;
+    float *weights = nullptr;
+    int32_t slots = 0;
+    int64_t capacity = 0;
+  };
+
   void *place(int64_t offset) const;
   void *saved(const void *data, size_t bytes);
-  void *keep(int64_t offset, const void *values, size_t bytes);
-  void keepTables(size_t layer);
-  void keepCounts(size_t layer);
-  void keepRows(size_t layer);
+  void drawRanks(size_t layer, const RankProfile &profile, RankOrder order,
+                 std::mt19937_64 &random);
+  const Pattern &patternOf(size_t layer, int64_t capacity);
+  std::vector<int64_t> basesOf(size_t layer);
+  void addPieces(size_t layer, std::vector<Piece> &pieces);
+  void keepTables();
 
   CudaSession &session;
   Engine &engine;
@@ -65,17 +79,17 @@ private:
   const std::vector<SteadyState *> data;
   std::vector<std::vector<int32_t>> ranks;  ///< by layer
   std::vector<std::vector<int32_t>> counts; ///< by layer, [slots]
-  std::vector<void *> owned, savedCounts;
-  void *savedPositions = nullptr;
-  struct Pattern {
-    void *rows;
-    size_t bytes;
-  };
+  std::vector<int64_t> positions;           ///< [slots]
+  std::vector<void *> owned;
   using PatternKey =
       std::tuple<SteadyState *, int64_t, sinkstate::runtime::Storage>;
   std::map<PatternKey, Pattern> patterns;
-  std::vector<std::pair<Copy, size_t>> rowCopies; ///< and the bytes to fill
-  std::vector<Copy> tableCopies;
+  const Piece *pieces = nullptr; ///< rows and weights of all states
+  int64_t pieceCount = 0;
+  std::vector<Copy> tables;
+  /// Where counts and positions are kept: by layer, null without a buffer.
+  std::vector<void *> savedCounts;
+  void *savedPositions = nullptr;
 };
 
 } // namespace ss_bench

@@ -78,6 +78,33 @@ Gesvda::~Gesvda() {
     (void)call->cusolverDnDestroy(handle);
 }
 
+/// Floats that a call for `count` matrices works on; returns a status.
+int Gesvda::workspace(const float *matrices, int m, int n, int rank, int count,
+                      int &floats) const {
+  // Of the arrays only their shapes are looked at.
+  return call->cusolverDnSgesvdaStridedBatched_bufferSize(
+      handle, kWithVectors, rank, m, n, matrices, m, (long long)(m) * n,
+      matrices, n, matrices, m, (long long)(m) * n, matrices, n,
+      (long long)(n) * n, &floats, count);
+}
+
+int Gesvda::partOf(const float *matrices, int m, int n, int rank,
+                   int count) const {
+  for (int part = count;; part = (part + 1) / 2) {
+    int floats = 0;
+    const int status = workspace(matrices, m, n, rank, part, floats);
+    if (status == 0 && floats >= 0 &&
+        size_t(floats) * sizeof(float) <= session.freeBytes() / 2)
+      return part;
+    if (part == 1)
+      fail(SS_DEVICE_ERROR,
+           "cusolverDnSgesvdaStridedBatched_bufferSize gave status ", status,
+           " and ", floats, " floats for one matrix of ", m, " x ", n,
+           " and rank ", rank,
+           ", expected 0 and a workspace that fits: see cusolverStatus_t");
+  }
+}
+
 double Gesvda::time(const float *matrices, int m, int n, int rank, int count,
                     int repeats, std::vector<float> &largest) {
   std::vector<void *> owned;
@@ -94,21 +121,24 @@ double Gesvda::time(const float *matrices, int m, int n, int rank, int count,
   const long long strideA = (long long)(m) * n,
                   strideU = (long long)(m) * n,
                   strideV = (long long)(n) * n;
+  const int part = partOf(matrices, m, n, rank, count);
   int workCount = 0;
-  checkSolver(call->cusolverDnSgesvdaStridedBatched_bufferSize(
-                  handle, kWithVectors, rank, m, n, matrices, m, strideA, s,
-                  n, u, m, strideU, v, n, strideV, &workCount, count),
+  checkSolver(workspace(matrices, m, n, rank, part, workCount),
               "cusolverDnSgesvdaStridedBatched_bufferSize");
   float *work = array(size_t(std::max(1, workCount)));
+  auto decompose = [&] {
+    for (int begin = 0; begin < count; begin += part)
+      checkSolver(call->cusolverDnSgesvdaStridedBatched(
+                      handle, kWithVectors, rank, m, n,
+                      matrices + begin * strideA, m, strideA, s + begin * n,
+                      n, u + begin * strideU, m, strideU, v + begin * strideV,
+                      n, strideV, work, workCount, info + begin, nullptr,
+                      std::min(part, count - begin)),
+                  "cusolverDnSgesvdaStridedBatched");
+  };
   std::vector<double> times;
   for (int i = 0; i <= repeats; ++i)
-    times.push_back(session.timed([&] {
-      checkSolver(call->cusolverDnSgesvdaStridedBatched(
-                      handle, kWithVectors, rank, m, n, matrices, m, strideA,
-                      s, n, u, m, strideU, v, n, strideV, work, workCount,
-                      info, nullptr, count),
-                  "cusolverDnSgesvdaStridedBatched");
-    }));
+    times.push_back(session.timed(decompose));
   times.erase(times.begin()); // the first one sets up
   std::vector<float> all(states * size_t(n));
   session.download(all.data(), s, all.size() * sizeof(float));

@@ -9,7 +9,10 @@
 
 namespace ss_bench {
 
-/// cusolverDnSgesvdaStridedBatched: approximate SVDs of tall matrices.
+/// cusolverDnSgesvdaStridedBatched: approximate SVDs of tall matrices. Its
+/// workspace has an int for a size and grows by more than 60 n^2 floats a matrix:
+/// where a call is for too many matrices at once, its bufferSize answers
+/// CUSOLVER_STATUS_INVALID_VALUE (3). So they are taken in parts.
 class Gesvda {
 public:
   /// Null and a reason where there is no cuSOLVER.
@@ -29,6 +32,11 @@ public:
 private:
   struct Functions;
   explicit Gesvda(CudaSession &session);
+  int workspace(const float *matrices, int m, int n, int rank, int count,
+                int &floats) const;
+  /// Matrices that one call takes, of `count`: halves until cuSOLVER accepts
+  /// them and their workspace fits.
+  int partOf(const float *matrices, int m, int n, int rank, int count) const;
 
   CudaSession &session;
   std::unique_ptr<Functions> call;

@@ -4,24 +4,15 @@
 
 #include "HandOverBench.h"
 #include "InitBench.h"
+#include "Outputs.h"
 
 #include <cstdio>
-#include <fstream>
 
 using namespace ss_bench;
 using sinkstate::Result;
+using sinkstate::Status;
 
 namespace {
-
-/// Empty where it is written.
-std::string write(const std::string &file, const std::string &content) {
-  if (file.empty())
-    return "";
-  std::ofstream stream(file, std::ios::trunc);
-  stream << content;
-  stream.close();
-  return stream ? "" : file + ": cannot be written, expected a path to a file";
-}
 
 std::string runInit(const std::vector<std::string> &arguments) {
   Result<InitOptions> options = parseInitOptions(arguments);
@@ -30,11 +21,13 @@ std::string runInit(const std::vector<std::string> &arguments) {
   Result<RankProfile> profile = RankProfile::parse(options->profile);
   if (!profile)
     return profile.error();
+  Result<Outputs> outputs = Outputs::open({options->json});
+  if (!outputs)
+    return outputs.error();
   const InitResult result = measureInit(*options, *profile);
   std::fputs(formatInit(result).c_str(), stdout);
-  if (std::string wrong = write(options->json, formatInitJson(result));
-      !wrong.empty())
-    return wrong;
+  if (const Status failed = outputs->write({formatInitJson(result)}))
+    return failed->message;
   return result.isCorrect() ? ""
                             : "the kernel's factors are not the matrices': see "
                               "the last columns of the table";
@@ -47,11 +40,13 @@ std::string runSnapshots(const std::vector<std::string> &arguments) {
   Result<RankProfile> profile = RankProfile::parse(options->profile);
   if (!profile)
     return profile.error();
+  Result<Outputs> outputs = Outputs::open({options->json});
+  if (!outputs)
+    return outputs.error();
   const HandOverResult result = measureHandOver(*options, *profile);
   std::fputs(formatHandOver(result).c_str(), stdout);
-  if (std::string wrong = write(options->json, formatHandOverJson(result));
-      !wrong.empty())
-    return wrong;
+  if (const Status failed = outputs->write({formatHandOverJson(result)}))
+    return failed->message;
   return result.same ? "" : "a copy of a slot is not the slot";
 }
 

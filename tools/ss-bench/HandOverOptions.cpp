@@ -15,8 +15,8 @@ namespace {
 const std::string kInitUsage =
     "expected: ss-bench init --package FOLDER [--profile "
     "nemo4b|qwen9b|uniform:R|trace:FILE] [--eps E] [--states N] [--chunk N] "
-    "[--solver-states N] [--repeats N] [--copy-mib N] [--device N] [--json "
-    "FILE]";
+    "[--solver-states N] [--repeats N] [--copy-mib N] [--device "
+    "cpu|cuda|cuda:N] [--threads N] [--json FILE]";
 const std::string kHandOverUsage =
     "expected: ss-bench hand-over --package FOLDER [--profile "
     "nemo4b|qwen9b|uniform:R|trace:FILE] [--device cpu|cuda|cuda:N] "
@@ -41,6 +41,18 @@ template <typename T> bool parse(const std::string &value, T &to) {
 Taker number(int32_t &to, int32_t least) {
   return [&to, least](const std::string &value) {
     return parse(value, to) && to >= least;
+  };
+}
+
+/// "cpu", "cuda", "cuda:1"
+Taker device(bool &cuda, int32_t &ordinal) {
+  return [&](const std::string &value) {
+    cuda = value != "cpu";
+    if (!cuda || value == "cuda")
+      return true;
+    const std::string prefix = "cuda:";
+    return value.starts_with(prefix) &&
+           parse(value.substr(prefix.size()), ordinal) && ordinal >= 0;
   };
 }
 
@@ -77,7 +89,8 @@ ss_bench::parseInitOptions(const std::vector<std::string> &arguments) {
        {"--solver-states", number(options.solverStates, 0)},
        {"--repeats", number(options.repeats, 1)},
        {"--copy-mib", number(options.copyMib, 1)},
-       {"--device", number(options.device, 0)},
+       {"--device", device(options.cuda, options.device)},
+       {"--threads", number(options.threads, 0)},
        {"--json", text(options.json)}},
       kInitUsage);
   if (!wrong.empty())
@@ -90,20 +103,11 @@ ss_bench::parseInitOptions(const std::vector<std::string> &arguments) {
 Result<HandOverOptions>
 ss_bench::parseHandOverOptions(const std::vector<std::string> &arguments) {
   HandOverOptions options;
-  const auto device = [&](const std::string &value) {
-    options.cuda = value != "cpu";
-    if (!options.cuda || value == "cuda")
-      return true;
-    const std::string prefix = "cuda:";
-    return value.starts_with(prefix) &&
-           parse(value.substr(prefix.size()), options.device) &&
-           options.device >= 0;
-  };
   const std::string wrong =
       take(arguments,
            {{"--package", text(options.package)},
             {"--profile", text(options.profile)},
-            {"--device", device},
+            {"--device", device(options.cuda, options.device)},
             {"--repeats", number(options.repeats, 1)},
             {"--json", text(options.json)}},
            kHandOverUsage);

@@ -10,18 +10,19 @@
 
 namespace ss_bench {
 
-/// ss-bench init: the package's init kernel on a GPU.
+/// ss-bench init: the package's init kernel.
 struct InitOptions {
   std::string package; ///< a folder
   std::string profile = "nemo4b";
   float eps = 3e-3f;
-  /// The states of 128 requests of a model with 21 layers of 96 heads.
-  int32_t states = 258048;
+  int32_t states = 0;         ///< 0: 258048 on a GPU, 1024 on a CPU
   int32_t chunk = 0;          ///< states at a time; 0: as many as fit
   int32_t solverStates = 8192; ///< of those for cuSOLVER; 0: none
   int32_t repeats = 5;
   int32_t copyMib = 1280;
-  int32_t device = 0;
+  bool cuda = true;
+  int32_t device = 0;  ///< with `cuda`
+  int32_t threads = 0; ///< on the CPU; 0: one per processor
   std::string json; ///< a file, or empty
 };
 sinkstate::Result<InitOptions>

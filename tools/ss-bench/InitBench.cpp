@@ -1,8 +1,10 @@
-//===- InitBench.cpp - Time of an init kernel on a GPU --------------------===//
+//===- InitBench.cpp - Time of an init kernel -----------------------------===//
 
 #include "InitBench.h"
 
+#include "CpuInit.h"
 #include "Gesvda.h"
+#include "InitCheck.h"
 
 #include "capi/Failure.h"
 #include "handover/InitialState.h"
@@ -19,10 +21,12 @@ using namespace ss_bench;
 
 namespace {
 
+/// The states of 128 requests of a model with 21 layers of 96 heads.
+constexpr int32_t kGpuStates = 258048;
 /// Matrices that differ; further ones repeat them.
 constexpr int32_t kDistinct = 1024;
-/// States whose factors are multiplied out again.
-constexpr int64_t kMultiplied = 128;
+/// What a processor has made in a few seconds.
+constexpr int32_t kCpuStates = 1024;
 
 const LayerManifest &layerWithInit(const Manifest &manifest) {
   for (const LayerManifest &layer : manifest.layers)
@@ -63,7 +67,7 @@ public:
     result.milliseconds = times[size_t(options.repeats) / 2];
     result.chunk = chunk;
   }
-  void check(InitResult &result);
+  FoundStates found();
   void free(void *memory) {
     session.free(memory);
     std::erase(owned, memory);
@@ -134,11 +138,6 @@ private:
     }
   }
 
-  void checkWeights(int64_t i, int32_t found, const float *foundWeights,
-                    InitResult &result) const;
-  double errorOf(int64_t i, int32_t found, const std::vector<float> &foundRows,
-                 const float *foundWeights) const;
-
   CudaSession &session;
   const InitOptions &options;
   const Spectra &spectra;
@@ -154,78 +153,23 @@ private:
   ArgumentValues values;
 };
 
-void InitBench::checkWeights(int64_t i, int32_t found,
-                             const float *foundWeights,
-                             InitResult &result) const {
-  for (int32_t j = 0; j < found; ++j) {
-    const double exact = spectra.valuesOf(i)[j];
-    const double error = std::fabs(foundWeights[j] - exact) / exact;
-    // A comparison with NaN is false: say so as infinity.
-    result.weightError =
-        std::isnan(error) ? HUGE_VAL : std::max(result.weightError, error);
-  }
-}
-
-/// |H - found|_F over what dropping the other components costs, and rounding.
-double InitBench::errorOf(int64_t i, int32_t found,
-                          const std::vector<float> &foundRows,
-                          const float *foundWeights) const {
-  std::vector<double> rest(spectra.columns.begin() + i * floats,
-                           spectra.columns.begin() + (i + 1) * floats);
-  for (int32_t j = 0; j < found; ++j) {
-    const float *row = foundRows.data() + j * width;
-    for (int64_t k = 0; k < layer.dk; ++k)
-      for (int64_t v = 0; v < layer.dv; ++v)
-        rest[size_t(k * layer.dv + v)] -=
-            double(foundWeights[j]) * row[k] * row[layer.dk + v];
-  }
-  double error = 0, dropped = 0, all = 0;
-  for (double x : rest)
-    error += x * x;
-  for (int32_t j = 0; j < std::min(layer.dv, layer.dk); ++j) {
-    const double square = spectra.valuesOf(i)[j] * spectra.valuesOf(i)[j];
-    all += square;
-    dropped += j >= found ? square : 0;
-  }
-  return std::sqrt(error) / (std::sqrt(dropped) + 1e-5 * std::sqrt(all));
-}
-
-void InitBench::check(InitResult &result) {
-  std::vector<int32_t> ranks(static_cast<size_t>(chunk)), bits(ranks.size());
-  session.download(ranks.data(), rank, ranks.size() * sizeof(int32_t));
-  session.download(bits.data(), status, bits.size() * sizeof(int32_t));
-  double sum = 0, dense = 0;
-  for (int32_t found : ranks) {
-    sum += std::max(found, 0);
-    dense += found < 0;
-  }
-  result.denseShare = dense / double(chunk);
-  result.meanRank = dense < chunk ? sum / (double(chunk) - dense) : 0;
-  const double share = double(options.states) / double(chunk);
-  result.readBytes = double(options.states) * double(floats) * 4;
-  result.writtenBytes = share * sum * double(width + 1) * 4;
+FoundStates InitBench::found() {
+  FoundStates states;
+  states.chunk = chunk, states.most = most;
+  states.ranks.resize(size_t(chunk));
+  states.status.resize(size_t(chunk));
   const int64_t distinct = std::min(chunk, spectra.count);
-  std::vector<float> some(size_t(distinct * most)),
-      factors(size_t(most * width));
-  session.download(some.data(), weights, some.size() * sizeof(float));
-  for (int64_t i = 0; i < distinct; ++i) {
-    const int32_t exact = spectra.rank[size_t(i)];
-    const int32_t found = ranks[size_t(i)];
-    const float *foundWeights = some.data() + i * most;
-    ++result.checked;
-    result.wrongRanks += bits[size_t(i)] != 0 ||
-                         found != (exact > most ? -1 : exact);
-    if (found < 0)
-      continue;
-    checkWeights(i, found, foundWeights, result);
-    if (i >= kMultiplied)
-      continue;
-    session.download(factors.data(), rows + i * most * width,
-                     factors.size() * sizeof(float));
-    const double error = errorOf(i, found, factors, foundWeights);
-    result.boundShare =
-        std::isnan(error) ? HUGE_VAL : std::max(result.boundShare, error);
-  }
+  states.weights.resize(size_t(distinct * most));
+  states.rows.resize(size_t(std::min(distinct, kMultiplied) * most * width));
+  session.download(states.ranks.data(), rank,
+                   states.ranks.size() * sizeof(int32_t));
+  session.download(states.status.data(), status,
+                   states.status.size() * sizeof(int32_t));
+  session.download(states.weights.data(), weights,
+                   states.weights.size() * sizeof(float));
+  session.download(states.rows.data(), rows,
+                   states.rows.size() * sizeof(float));
+  return states;
 }
 
 /// gesvda over the same matrices, tall: the longer side first.
@@ -265,13 +209,49 @@ void compare(CudaSession &session, const InitOptions &options,
   session.free(matrices);
 }
 
+/// The package's kernel on the processor, over matrices that all differ.
+void measureOnCpu(const InitOptions &options, const Package &package,
+                  const Spectra &spectra, InitResult &result) {
+  package.requireCpuCode();
+  const LayerManifest &layer = layerWithInit(package.manifest());
+  CpuDevice device(options.threads);
+  CpuInit init(device, package, layer, spectra, options.eps);
+  std::vector<double> times;
+  for (int32_t i = 0; i < options.repeats; ++i)
+    times.push_back(init.run());
+  std::nth_element(times.begin(), times.begin() + options.repeats / 2,
+                   times.end());
+  result.device =
+      "the CPU, " + std::to_string(device.threads()) + " threads";
+  result.milliseconds = times[size_t(options.repeats) / 2];
+  result.chunk = spectra.count;
+  checkInit(spectra, layer, options.eps, init.found(), result);
+  result.noSolver = "not beside a CPU";
+}
+
+void measureOnGpu(const InitOptions &options, const Package &package,
+                  const Spectra &spectra, InitResult &result) {
+  const LayerManifest &layer = layerWithInit(package.manifest());
+  CudaSession session(options.device);
+  result.device = session.description();
+  result.copyBandwidth = session.copyBandwidth(size_t(options.copyMib) << 20);
+  {
+    InitBench bench(session, options, package, spectra);
+    bench.time(result);
+    checkInit(spectra, layer, options.eps, bench.found(), result);
+  }
+  compare(session, options, spectra, mostInitialRows(layer), result);
+}
+
 } // namespace
 
-InitResult ss_bench::measureInit(const InitOptions &options,
+InitResult ss_bench::measureInit(const InitOptions &given,
                                  const RankProfile &profile) {
-  const std::shared_ptr<const Package> package =
-      Package::open(options.package);
+  const std::shared_ptr<const Package> package = Package::open(given.package);
   const LayerManifest &layer = layerWithInit(package->manifest());
+  InitOptions options = given;
+  if (options.states == 0)
+    options.states = options.cuda ? kGpuStates : kCpuStates;
   InitResult result;
   result.package = options.package;
   result.profile = options.profile;
@@ -282,17 +262,11 @@ InitResult ss_bench::measureInit(const InitOptions &options,
   if (!hasInitKernel(layer, options.eps))
     fail(SS_INVALID_ARGUMENT, "--eps ", options.eps, ", expected at least ",
          SS_INIT_LEAST_EPS, ": what is below is not the kernel's");
-  CudaSession session(options.device);
-  result.device = session.description();
-  result.copyBandwidth = session.copyBandwidth(size_t(options.copyMib) << 20);
-  const Spectra spectra(layer.dv, layer.dk,
-                        std::min(options.states, kDistinct), options.eps,
-                        profile, 3);
-  {
-    InitBench bench(session, options, *package, spectra);
-    bench.time(result);
-    bench.check(result);
-  }
-  compare(session, options, spectra, mostInitialRows(layer), result);
+  const Spectra spectra(
+      layer.dv, layer.dk,
+      options.cuda ? std::min(options.states, kDistinct) : options.states,
+      options.eps, profile, 3);
+  (options.cuda ? measureOnGpu : measureOnCpu)(options, *package, spectra,
+                                               result);
   return result;
 }

@@ -1,4 +1,4 @@
-//===- InitBench.h - Time of an init kernel on a GPU ------------*- C++ -*-===//
+//===- InitBench.h - Time of an init kernel ---------------------*- C++ -*-===//
 #ifndef SS_BENCH_INITBENCH_H
 #define SS_BENCH_INITBENCH_H
 
@@ -23,7 +23,11 @@ struct InitResult {
   double readBytes = 0, writtenBytes = 0;
   double meanRank = 0, denseShare = 0; ///< of those in factors; of all
   // Against the known matrices.
-  int64_t checked = 0, wrongRanks = 0;
+  int64_t checked = 0;
+  int64_t wrongRanks = 0; ///< that the kernel may not give these matrices
+  int64_t leftOver = 0;   ///< for exact SVDs: the kernel did not converge
+  int64_t noMargin = 0;   ///< called dense, though it has no more components
+                          ///< than the kernel finds
   double weightError = 0; ///< largest, relative, of kept weights
   double boundShare = 0;  ///< largest error over what truncation may drop
   // cuSOLVER's gesvda for as many components as the kernel finds at most.
@@ -37,9 +41,11 @@ struct InitResult {
            boundShare <= 1.01;
   }
   /// Of a copy that reads the states and writes the factors.
+  /// 0 where no copy was timed.
   double shareOfCopy() const {
-    return (readBytes + writtenBytes) / copyBandwidth /
-           (milliseconds * 1e-3);
+    return copyBandwidth > 0 ? (readBytes + writtenBytes) / copyBandwidth /
+                                   (milliseconds * 1e-3)
+                             : 0;
   }
   /// gesvda's time for a state over the kernel's.
   double solverRatio() const {

@@ -28,9 +28,10 @@ std::string ss_bench::formatInit(const InitResult &r) {
   append(text, "%s; %s, layer %s of %d x %d, profile %s, eps %g\n\n",
          r.device.c_str(), r.package.c_str(), r.layer.c_str(), r.dv, r.dk,
          r.profile.c_str(), r.eps);
-  append(text, "copies: %.2f TB/s; reading the states once at that rate: "
-               "%.2f ms\n\n",
-         r.copyBandwidth * 1e-12, r.readBytes / r.copyBandwidth * 1e3);
+  if (r.copyBandwidth > 0)
+    append(text, "copies: %.2f TB/s; reading the states once at that rate: "
+                 "%.2f ms\n\n",
+           r.copyBandwidth * 1e-12, r.readBytes / r.copyBandwidth * 1e3);
   text += "| states | at a time | ms | ns a state | share of copies | mean "
           "rank | dense | checked | weights off by | error over bound | right "
           "|\n|---|---|---|---|---|---|---|---|---|---|---|\n";
@@ -41,9 +42,12 @@ std::string ss_bench::formatInit(const InitResult &r) {
          r.milliseconds * 1e6 / double(r.states), 100 * r.shareOfCopy(),
          r.meanRank, 100 * r.denseShare, (long long)(r.checked), r.weightError,
          r.boundShare, r.isCorrect() ? "yes" : "**no**");
-  if (r.wrongRanks > 0)
-    append(text, "\n%lld of %lld states have a rank that is not the matrix's\n",
-           (long long)(r.wrongRanks), (long long)(r.checked));
+  append(text,
+         "\nof the checked states, %lld have a rank that is not the matrix's; "
+         "%lld are dense for want of a margin, with no more components than the "
+         "kernel finds; %lld are left to exact SVDs\n",
+         (long long)(r.wrongRanks), (long long)(r.noMargin),
+         (long long)(r.leftOver));
   if (!r.noSolver.empty())
     append(text, "\ncuSOLVER: %s\n", r.noSolver.c_str());
   else
@@ -77,6 +81,8 @@ std::string ss_bench::formatInitJson(const InitResult &r) {
       {"dense_share", r.denseShare},
       {"checked", r.checked},
       {"wrong_ranks", r.wrongRanks},
+      {"no_margin", r.noMargin},
+      {"left_over", r.leftOver},
       {"weight_error", r.weightError},
       {"bound_share", r.boundShare},
       {"correct", r.isCorrect()}};

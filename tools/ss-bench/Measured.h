@@ -33,7 +33,10 @@ struct Measured {
   double compactionsPerState = 0; ///< in a period; 1 where all is well
 
   double decodeBytes = 0, compactBytes = 0, decodeFlops = 0;
-  double stateBytes = 0, allocatedBytes = 0, denseBytes = 0; ///< of all layers
+  double stateBytes = 0, denseBytes = 0; ///< of all layers
+  // Of the engine: held now, at most, and of that in rows, buffers and tables.
+  double allocatedBytes = 0, peakBytes = 0, usedBytes = 0;
+  int64_t tightened = 0; ///< compactions that had too little memory
 
   // Against float64: the exact chain of decodes, and compactions as a share of
   // what the policy allows them to drop.
@@ -55,8 +58,23 @@ constexpr double kStateTolerance = 2e-5;
 inline bool isCorrect(const Measured &m) {
   return m.checkedStates > 0 &&
          m.outputError <= kOutputTolerance + m.rounding &&
-         m.stateError <= kStateTolerance + m.rounding && m.compactionError <= 1;
+         m.stateError <= kStateTolerance + m.rounding &&
+         m.compactionError <= 1 && m.tightened == 0;
 }
+
+/// Steps of an engine that goes on, all layers, microseconds.
+struct Served {
+  int32_t batch = 0;
+  std::string data, consolidation;
+  bool staggered = false;
+  int64_t steps = 0;
+  double stepMedian = 0, stepP99 = 0, stepLongest = 0;
+  double meanRank = 0, meanRankAfter = 0; ///< of states in factors
+  int64_t landed = 0, dropped = 0;        ///< results of consolidation
+  int64_t tightened = 0;
+  double allocatedBytes = 0, peakBytes = 0, usedBytes = 0, liveBytes = 0,
+         denseBytes = 0;
+};
 
 /// The layer shape that baselines are looked up by.
 struct ShapeName {
@@ -114,6 +132,7 @@ struct BenchResult {
   int32_t layers = 0;
   double copyBandwidth = 0; ///< bytes a second, read and written
   std::vector<BatchResult> batches;
+  std::vector<Served> served;
   std::optional<StartResult> start;
 };
 

@@ -4,6 +4,7 @@
 //            --profile nemo4b --batch 1,8,32,128,512 --json FILE --svg FILE
 //   ss-bench --model examples/tiny-hybrid --device cpu --buffer 16
 //   ss-bench --package FOLDER --dense-package FOLDER --baselines FILE
+//   ss-bench --package FOLDER --serve 1000 --consolidation off,async
 //   ss-bench start --package FOLDER
 //   ss-bench init --package FOLDER        (made with ss-compile --init)
 //   ss-bench hand-over --package FOLDER --profile nemo4b --device cpu
@@ -24,6 +25,7 @@
 #include "BenchReport.h"
 #include "DecodeBench.h"
 #include "HandOverMain.h"
+#include "Outputs.h"
 #include "StartUp.h"
 #include "TimePlot.h"
 
@@ -31,10 +33,10 @@
 #include "sinkstate/sinkstate.hpp"
 
 #include <cstdio>
-#include <fstream>
 
 using namespace ss_bench;
 using sinkstate::Result;
+using sinkstate::Status;
 
 namespace {
 
@@ -62,6 +64,12 @@ StartResult measureStart(const BenchModels &models,
   const int32_t layers = sinkstate::Engine(package, engine).layerCount();
   return {layers, times.kernels, models.compileSeconds, times.cold,
           times.cached};
+}
+
+/// What is measured from period to period.
+BenchOptions unconsolidated(BenchOptions options) {
+  options.consolidation = {Consolidation::Off};
+  return options;
 }
 
 /// Ours for every kind of data, beside the dense forms.
@@ -103,6 +111,24 @@ BatchResult measureBatch(BenchMachine &machine, const BenchModels &models,
   return result;
 }
 
+/// An engine for every kind of consolidation, one after the other.
+void serve(BenchMachine &machine, const BenchModels &models,
+           const BenchOptions &options, const RankProfile &profile,
+           int32_t batch, BenchResult &result) {
+  if (options.serve == 0)
+    return;
+  for (Consolidation kind : options.consolidation) {
+    BenchOptions chosen = options;
+    chosen.consolidation = {kind};
+    DecodeBench bench(machine, chosen, models.ours, profile, batch);
+    for (DataKind data : options.data)
+      for (bool staggered : options.staggered) {
+        result.served.push_back(bench.serve(data, staggered, options.serve));
+        result.served.back().consolidation = nameOf(kind);
+      }
+  }
+}
+
 void describe(BenchResult &result, const BenchModels &models,
               const BenchOptions &options) {
   const auto &layers = models.ours->manifest().layers;
@@ -113,16 +139,6 @@ void describe(BenchResult &result, const BenchModels &models,
   result.shape = {first.type, first.heads, first.keyHeads, first.dv, first.dk};
   result.storage = sinkstate::runtime::storageName(first.storage);
   result.buffer = first.buffer, result.active = first.active;
-}
-
-/// Empty where it is written.
-std::string write(const std::string &file, const std::string &content) {
-  if (file.empty())
-    return "";
-  std::ofstream stream(file, std::ios::trunc);
-  stream << content;
-  stream.close();
-  return stream ? "" : file + ": cannot be written, expected a path to a file";
 }
 
 bool allCorrect(const BenchResult &result) {
@@ -138,7 +154,8 @@ bool allCorrect(const BenchResult &result) {
 }
 
 int measure(const BenchModels &models, const BenchOptions &options,
-            const RankProfile &profile, const Baselines &baselines) {
+            const RankProfile &profile, const Baselines &baselines,
+            Outputs &outputs) {
   BenchResult result;
   describe(result, models, options);
   if (options.start)
@@ -147,19 +164,22 @@ int measure(const BenchModels &models, const BenchOptions &options,
                            ? openCuda(options.ordinal)
                            : openCpu(options.threads, options.processorTime);
   result.device = machine->description();
+  if (options.device == DeviceKind::Cuda)
+    result.device += options.rows == RowMemory::Pools
+                         ? ", rows in pools"
+                         : ", the same number of rows for all states";
   result.copyBandwidth = machine->copyBandwidth(size_t(options.copyMib) << 20);
   print(formatHead(result, baselines) + formatTimeHeader());
   for (int32_t batch : options.batches) {
     result.batches.push_back(
-        measureBatch(*machine, models, options, profile, batch));
+        measureBatch(*machine, models, unconsolidated(options), profile, batch));
     print(formatTimes(result, result.batches.back(), baselines));
+    serve(*machine, models, options, profile, batch, result);
   }
-  print(formatSizes(result) + formatStart(result));
-  for (const std::string &problem :
-       {write(options.json, formatJson(result, baselines)),
-        write(options.svg, drawTimes(result, baselines))})
-    if (!problem.empty())
-      return fail(problem);
+  print(formatSizes(result) + formatServed(result) + formatStart(result));
+  if (const Status failed = outputs.write(
+          {formatJson(result, baselines), drawTimes(result, baselines)}))
+    return fail(failed->message);
   if (!allCorrect(result))
     return fail("kernels are further from float64 than they may be: see the "
                 "last columns of the table");
@@ -177,11 +197,14 @@ int run(const BenchOptions &options) {
       return fail(read.error());
     baselines = *read;
   }
+  Result<Outputs> outputs = Outputs::open({options.json, options.svg});
+  if (!outputs)
+    return fail(outputs.error());
   auto models = BenchModels::make(options);
   if (!models)
     return fail(models.error());
   if (!options.startOnly)
-    return measure(**models, options, *profile, baselines);
+    return measure(**models, options, *profile, baselines, *outputs);
   BenchResult result;
   describe(result, **models, options);
   result.start = measureStart(**models, options);

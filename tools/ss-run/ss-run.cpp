@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 using namespace ss_run;
+using sinkstate::tools::OutputFile;
 using tiny_hybrid::DenseBackend;
 using tiny_hybrid::EngineBackend;
 using tiny_hybrid::Model;
@@ -69,6 +70,12 @@ private:
   const bool terminal = ::isatty(STDERR_FILENO);
 };
 
+Status commit(OutputFile &file, const std::string &content) {
+  if (const sinkstate::Status failed = file.commit(content))
+    return Error{failed->message};
+  return std::nullopt;
+}
+
 /// The files that were asked for, opened before the work.
 struct Outputs {
   std::optional<OutputFile> json, svg, ranks;
@@ -86,9 +93,9 @@ private:
                         std::optional<OutputFile> &file) {
     if (path.empty())
       return std::nullopt;
-    Result<OutputFile> opened = OutputFile::open(path);
+    sinkstate::Result<OutputFile> opened = OutputFile::open(path);
     if (!opened)
-      return opened.takeError();
+      return Error{opened.error()};
     file.emplace(std::move(*opened));
     return std::nullopt;
   }
@@ -212,16 +219,16 @@ Status writeResults(const Measurement &measurement, const RunOptions &options,
   if (options.generate)
     std::printf("\n%s\n", printable(measurement.generated).c_str());
   if (outputs.json)
-    if (Status status = outputs.json->commit(
+    if (Status status = commit(*outputs.json,
             formatJson(measurement, options, policy, phases, SS_VERSION)))
       return status;
   if (outputs.ranks)
-    if (Status status = outputs.ranks->commit(
+    if (Status status = commit(*outputs.ranks,
             formatRanks(measurement.history, options.model + ", " +
                                                  options.text + ", " + policy)))
       return status;
   if (outputs.svg)
-    return outputs.svg->commit(
+    return commit(*outputs.svg,
         drawRanks(measurement.history, options.model + ", " + policy));
   return std::nullopt;
 }
@@ -330,10 +337,10 @@ Status compareVariants(const std::vector<RunOptions> &variants) {
   std::fputs(formatQuality(*table).c_str(), stdout);
   if (outputs.json)
     if (Status status =
-            outputs.json->commit(formatQualityJson(*table, SS_VERSION)))
+            commit(*outputs.json, formatQualityJson(*table, SS_VERSION)))
       return status;
   if (outputs.svg)
-    return outputs.svg->commit(drawQuality(
+    return commit(*outputs.svg, drawQuality(
         *table, common.model + ", " + std::to_string(common.tokens) +
                     " tokens"));
   return std::nullopt;
@@ -347,9 +354,9 @@ Status calibrate(const CalibrationOptions &options) {
       TokenSource::open(options.text, 1, options.tokens);
   if (!text)
     return text.takeError();
-  Result<OutputFile> file = OutputFile::open(options.output);
+  sinkstate::Result<OutputFile> file = OutputFile::open(options.output);
   if (!file)
-    return file.takeError();
+    return Error{file.error()};
   ProgressLine line(options.tokens);
   Result<MeanValues> means =
       measureMeans(*model, *text, options.tokens, options.threads,
@@ -357,7 +364,7 @@ Status calibrate(const CalibrationOptions &options) {
   line.clear();
   if (!means)
     return means.takeError();
-  return file->commit(formatMeans(model->config, *means));
+  return commit(*file, formatMeans(model->config, *means));
 }
 
 /// Exit codes, as --help lists them.

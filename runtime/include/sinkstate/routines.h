@@ -22,7 +22,9 @@ extern "C" {
 /* What init kernels do. They find blocks of so many components, and at most
  * SS_INIT_MOST_COMPONENTS: for a matrix whose smaller side m is less, m less the
  * rest of m by the block (m itself below one block). What needs more they call
- * dense (rank -1). They work in float32, whose rounding is far below the
+ * dense (rank -1), and so whatever has the last of those above half of the
+ * threshold: without smaller components beside it nothing says how exact the ones
+ * that would be kept are. They work in float32, whose rounding is far below the
  * relative weight SS_INIT_LEAST_EPS; for smaller ones the runtime takes exact
  * SVDs on the host. */
 #define SS_INIT_BLOCK 16

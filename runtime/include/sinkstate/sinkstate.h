@@ -198,7 +198,7 @@ typedef struct ss_engine_options {
                                 arrays are not int32 slots, negative padding and
                                 f32: memory to convert them is allocated for so
                                 many with the engine. 0: there are no such
-                                calls */
+                                calls. On CUDA: 0 */
   int32_t reserved_slots;    /* slots 0 to reserved_slots - 1 are never handed
                                 out: 1 for callers whose null slot is 0 */
   int64_t state_bytes_limit; /* most bytes for states, as allocated_bytes in

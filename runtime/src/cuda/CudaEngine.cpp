@@ -61,7 +61,7 @@ CudaEngine::CudaEngine(std::shared_ptr<const Package> loaded,
   prepareMemory();
   makeConsolidator(compiler, options);
   freeSlots.reserve(size_t(slotCount));
-  for (int32_t slot = slotCount; slot-- > 0;)
+  for (int32_t slot = slotCount; slot-- > options.reserved_slots;)
     freeSlots.push_back(slot);
 }
 

@@ -98,13 +98,34 @@ public:
   void copyOut(void *to, const void *from, size_t bytes,
                Stream stream) override;
 
-  /// The decode kernel of a layer alone, outside any step: for measurements.
-  void launchDecode(int32_t layer, const ss_decode_args &args);
   /// Where the tables are, for measurements that set them.
   const CudaLayout &places() const { return layout; }
   CUdeviceptr begin() const { return memory.address(); }
 
+  // CudaMeasurement.cpp: decodes alone, and states that are put where they were,
+  // again and again.
+  /// The decode kernels of all layers, args[i] for layer i, in the order that the
+  /// beginning of a step gives their programs; no step begins.
+  void launchDecodes(std::span<const int32_t> slots,
+                     std::span<const ss_decode_args> args, Stream stream);
+  /// Blocks of at least rows[i] rows for states[i] of a layer, all of whose rows
+  /// are in pools; where they begin, in rows. What they held is lost, their
+  /// rank is 0. Waits for the stream.
+  std::vector<int64_t> giveBlocks(int32_t layer,
+                                  std::span<const int32_t> states,
+                                  std::span<const int32_t> rows,
+                                  Stream stream);
+  /// What steps change beside rows and buffers, where it is. From then on memory
+  /// of rows grows only.
+  std::vector<RowPools::Span> keepTables();
+  /// Those were copied back, and rows with them: no result of consolidation that
+  /// was made from others may land.
+  void tablesCameBack(Stream stream) const;
+  /// `pieces` is device memory.
+  void copyPieces(const ss::Piece *pieces, int64_t count, Stream stream) const;
+
 private:
+  void launchDecode(int32_t layer, const ss_decode_args &args);
   /// What the layer's states that are due need, matrices and compactions.
   void compactDue(int32_t layer, int32_t batch, int32_t countAhead,
                   CUstream stream);

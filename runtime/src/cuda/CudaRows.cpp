@@ -100,6 +100,7 @@ std::vector<int64_t> CudaEngine::placeRows(int32_t index,
   if (!pools->place(size_t(index), states, rows, scratch, stream))
     failForRows(index);
   SS_CUDA(context->driver(), cuStreamSynchronize(stream));
+  pools->notePlaced(size_t(index));
   const std::vector<int32_t> capacity =
       wholeTable(places.rowCapacity, places.sizes.states);
   std::vector<int64_t> bases(static_cast<size_t>(places.sizes.states));
@@ -172,6 +173,7 @@ void CudaEngine::rowStatistics(ss_statistics &out) const {
   out.allocated_peak = fixed + pools->peakBytes();
   out.used_bytes += tables;
   out.folds = counters.folds;
+  out.compactions -= counters.folds; // the schedule counts what was due
   out.went_dense = counters.wentDense;
   out.went_factored = counters.wentFactored;
   out.tightened = counters.tightened;

@@ -38,7 +38,8 @@ int64_t PoolDemand::chunks(const ss::PoolReport &report, int64_t slotsInUse,
   const int64_t steps = std::max<int64_t>(0, report.step - lastStep);
   lastStep = report.step;
   recent *= std::pow(1 - kForgetting, double(steps));
-  recent = std::max(recent, double(report.fresh + report.missing));
+  if (report.step > ignored)
+    recent = std::max(recent, double(report.fresh + report.missing));
   if (slotsInUse == 0)
     return report.used_chunks;
   return report.used_chunks + report.missing +
@@ -158,6 +159,8 @@ bool PoolMemory::reserve(int64_t chunks) {
 /// once the device has seen it and holds nothing there.
 void PoolMemory::giveBack(int64_t wanted, const ss::PoolReport &seen,
                           bool atOnce, bool mayUnmap) {
+  if (grows)
+    return;
   if (mayUnmap && seen.limit == *words.at<volatile int64_t>(0) && seen.top <= allowed() &&
       waitsForReport()) {
     unmapBehind(allowed());

@@ -29,6 +29,9 @@ public:
   /// `unseen`: steps queued after the report.
   int64_t chunks(const ss::PoolReport &report, int64_t slotsInUse,
                  int64_t unseen);
+  /// What this report says was taken, no step took: it was placed from outside,
+  /// and says nothing of the steps to come.
+  void ignore(const ss::PoolReport &report) { ignored = report.step; }
   /// Chunks that one step may take.
   int64_t stepChunks(int64_t slotsInUse) const {
     return std::max(worstChunks(slotsInUse), recentChunks());
@@ -40,7 +43,7 @@ private:
 
   const RowPoolSizes *sizes;
   double recent = 0; ///< chunks of the largest step, slowly forgotten
-  int64_t lastStep = 0;
+  int64_t lastStep = 0, ignored = 0;
 };
 
 class PoolMemory {
@@ -79,6 +82,10 @@ public:
   Room tend(int64_t slotsInUse, bool keep, bool mayUnmap);
   /// A lower limit was set that no report has confirmed.
   bool waitsForReport() const { return allowed() < mappedChunks(); }
+  /// From now on memory grows only: what lies where now can be put back.
+  void keepMapped() { grows = true; }
+  /// Blocks were given between steps, and reported.
+  void notePlaced() { demand.ignore(report()); }
   /// Room for `chunks` more than are in use; false: there is no memory.
   bool reserve(int64_t chunks);
 
@@ -115,6 +122,7 @@ private:
   int64_t generation = 0;
   int64_t calls = 0, mostWanted = 0; ///< since memory was last given back
   int64_t squeezedCalls = 0;         ///< for which states are still squeezed
+  bool grows = false;
 };
 
 } // namespace sinkstate::runtime::cuda

@@ -5,6 +5,7 @@
 #include "capi/Failure.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -389,6 +390,24 @@ RowPools::Counters RowPools::counters(const OwnStream &own) const {
     result.meanLive = live / double(result.steps);
   }
   return result;
+}
+
+std::vector<RowPools::Span> RowPools::keepTables() {
+  for (PoolMemory &pool : memory)
+    pool.keepMapped();
+  // Behind the layers, the pools and the two counts come arrays of the pools.
+  const auto arrays = reinterpret_cast<CUdeviceptr>(arguments.faults + 1);
+  std::vector<Span> spans = {
+      {arrays, size_t(tables.address() + tables.bytes() - arrays)}};
+  for (int32_t i = 0; i < arguments.pool_count; ++i) {
+    const auto pool = reinterpret_cast<CUdeviceptr>(arguments.pools + i);
+    auto add = [&](size_t from, size_t to) {
+      spans.push_back({pool + from, to - from});
+    };
+    add(offsetof(ss::RowPool, asked), offsetof(ss::RowPool, step));
+    add(offsetof(ss::RowPool, live), offsetof(ss::RowPool, squeezed));
+  }
+  return spans;
 }
 
 int32_t RowPools::takeFaults(const OwnStream &own) const {

@@ -77,6 +77,10 @@ public:
   /// one after the other, with room for all of them.
   bool place(size_t layer, std::span<const int32_t> states,
              std::span<const int32_t> rows, int32_t *scratch, CUstream stream);
+  /// What place() has queued is done.
+  void notePlaced(size_t layer) {
+    memory[size_t(sizes.poolOf[layer])].notePlaced();
+  }
   /// The states of a slot have no rows any more.
   void release(int32_t slot, CUstream stream) const;
 
@@ -91,6 +95,15 @@ public:
   /// in the step of its compaction alone.
   void addReader() { ++readers; }
   void removeReader() { --readers; }
+
+  /// Parts of the tables that steps change, apart from what they count and what
+  /// the host has told them: with states' own tables copied back to where they
+  /// were, rows are where they were. Memory is not given back any more.
+  struct Span {
+    CUdeviceptr begin;
+    size_t bytes;
+  };
+  std::vector<Span> keepTables();
 
   int64_t tableBytes() const { return int64_t(tables.bytes()); }
   int64_t heldBytes() const { return budget.held + tableBytes(); }

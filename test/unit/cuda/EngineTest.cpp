@@ -118,9 +118,36 @@ TEST_F(CudaEngines, SayWhatTheDeviceDoesNotDo) {
                  "options.compaction_streams is 17, expected -1 (none), 0 (8) "
                  "or up to 16");
   options = cudaOptions(1);
+  options.max_batch = 2;
+  expectNoEngine(options, SS_INVALID_ARGUMENT,
+                 "options.max_batch is 2, expected 0: the CUDA device converts "
+                 "nothing, it takes int32 slots, negative padding and f32");
+  options = cudaOptions(1);
+  options.reserved_slots = 1;
+  expectNoEngine(options, SS_INVALID_ARGUMENT,
+                 "options.reserved_slots is 1, expected 0 to 0: fewer than "
+                 "options.slots");
+  options = cudaOptions(1);
   options.device_ordinal = 3;
   expectNoEngine(options, SS_INVALID_ARGUMENT,
                  "options.device_ordinal is 3, expected 0 to 0");
+}
+
+TEST_F(CudaEngines, NeverHandOutReservedSlots) {
+  ss_engine_options options = cudaOptions(3);
+  options.reserved_slots = 1;
+  Package package = Package::open(source.folder());
+  Engine engine(package, options);
+  EXPECT_EQ(engine.allocateSlot(), 1);
+  EXPECT_EQ(engine.allocateSlot(), 2);
+  int32_t slot = -1;
+  EXPECT_EQ(ss_slot_alloc(engine.get(), &slot, nullptr), SS_SLOTS_EXHAUSTED);
+  engine.freeSlot(2);
+  EXPECT_EQ(engine.allocateSlot(), 2);
+  EXPECT_EQ(ss_slot_reset(engine.get(), 0, nullptr), SS_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(ss_last_error()).find("slot 0 has no owner"),
+            std::string::npos)
+      << ss_last_error();
 }
 
 TEST_F(CudaEngines, SayHowMuchMemoryThereIs) {

@@ -2,6 +2,7 @@
 
 #include "HostRows.h"
 
+#include "cuda/PoolMemory.h"
 #include "cuda/RowPoolLayout.h"
 #include "nvrtc/Nvrtc.h"
 
@@ -122,6 +123,22 @@ public:
 private:
   std::vector<bool> taken;
 };
+
+// What a restore or an initialisation takes at once says nothing of steps.
+TEST(PoolDemand, TakesPlacingForNoGrowth) {
+  RowPoolSizes sizes(64, 104, {49});
+  sizes.dueStates = 1, sizes.dueRows = 10;
+  ss::PoolReport report = {};
+  report.step = 5, report.fresh = report.used_chunks = 40;
+  runtime::cuda::PoolDemand grown(sizes), placed(sizes);
+  placed.ignore(report);
+  const int64_t calm = 40 + 2 * placed.stepChunks(2);
+  EXPECT_EQ(placed.chunks(report, 2, 0), calm);
+  EXPECT_EQ(grown.chunks(report, 2, 0), 40 + 2 * 2 * 40);
+  // The steps behind it do.
+  report.step = 6, report.fresh = 3;
+  EXPECT_EQ(placed.chunks(report, 2, 0), 40 + 2 * 2 * 3);
+}
 
 TEST(DevicePool, GivesEveryRowToOneStateWhateverTheThreads) {
   for (int32_t threads : {1, 3, 64})

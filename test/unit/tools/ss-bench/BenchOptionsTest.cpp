@@ -8,6 +8,32 @@ using namespace ss_bench;
 
 namespace {
 
+TEST(BenchOptions, SayHowRowsLieAndWhatIsServed) {
+  auto options = parseOptions({"--package", "p"});
+  ASSERT_TRUE(options) << options.error();
+  EXPECT_EQ(options->rows, RowMemory::Pools);
+  EXPECT_EQ(options->serve, 0);
+  options = parseOptions({"--package", "p", "--rows", "fixed", "--serve", "64",
+                          "--consolidation", "off,async"});
+  ASSERT_TRUE(options) << options.error();
+  EXPECT_EQ(options->rows, RowMemory::Fixed);
+  EXPECT_EQ(options->serve, 64);
+  EXPECT_EQ(options->consolidation,
+            (std::vector{Consolidation::Off, Consolidation::Asynchronous}));
+  for (const std::vector<std::string> &wrong :
+       {std::vector<std::string>{"--rows", "many"},
+        {"--consolidation", "sync"},
+        {"--consolidation", "async"},
+        {"--serve", "8", "--device", "cpu"},
+        {"--rows", "fixed", "--device", "cpu"}}) {
+    std::vector<std::string> line = {"--package", "p"};
+    line.insert(line.end(), wrong.begin(), wrong.end());
+    const auto parsed = parseOptions(line);
+    ASSERT_FALSE(parsed) << wrong[0] << ' ' << wrong[1];
+    EXPECT_NE(parsed.error().find(wrong[0]), std::string::npos);
+  }
+}
+
 using Arguments = std::vector<std::string>;
 
 TEST(BenchOptions, HaveDefaults) {

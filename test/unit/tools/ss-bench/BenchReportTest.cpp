@@ -50,6 +50,44 @@ TEST(BenchReport, SaysWhatIsWrong) {
       << sizes;
 }
 
+/// P50 100 us, P99 120 us, and bytes of a thousand.
+Served someServed() {
+  Served served;
+  served.batch = 4, served.steps = 50;
+  served.data = "synthetic", served.consolidation = "async";
+  served.staggered = true;
+  served.stepMedian = 100, served.stepP99 = 120, served.stepLongest = 150;
+  served.meanRank = 9, served.meanRankAfter = 8.5;
+  served.landed = 7, served.dropped = 2;
+  served.denseBytes = 1000, served.liveBytes = 400, served.usedBytes = 500;
+  served.allocatedBytes = 700, served.peakBytes = 800;
+  return served;
+}
+
+TEST(BenchReport, PrintsStepsThatGoOn) {
+  BenchResult result = someResult();
+  EXPECT_EQ(formatServed(result), "");
+  result.served.push_back(someServed());
+  const std::string table = formatServed(result);
+  const std::string row = table.substr(table.find("| 4 |"));
+  EXPECT_EQ(row, "| 4 | synthetic | on | async | 50 | 100 | 120 | 1.200 | 150 | "
+                 "9.0, 8.5 | 7, 2 | 0 | 0.400, 0.500, 0.700, 0.800 |\n");
+  EXPECT_EQ(columns(table), 3 * columns(row));
+  const auto json =
+      nlohmann::json::parse(formatJson(result, Baselines())).at("served")[0];
+  EXPECT_EQ(json.at("p99_us"), 120);
+  EXPECT_EQ(json.at("consolidations_landed"), 7);
+  EXPECT_EQ(json.at("allocated_peak"), 800);
+}
+
+// With too little memory a compaction keeps less than its policy says.
+TEST(BenchReport, CallsCompactionsWithoutMemoryWrong) {
+  BenchResult result = someResult();
+  ASSERT_TRUE(isCorrect(result.batches[0].ours[0]));
+  result.batches[0].ours[0].tightened = 1;
+  EXPECT_FALSE(isCorrect(result.batches[0].ours[0]));
+}
+
 TEST(BenchReport, WritesJson) {
   BenchResult result = someResult();
   result.start = StartResult{3, 2, 0.5, 1.5, 0.25};

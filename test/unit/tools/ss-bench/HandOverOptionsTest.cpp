@@ -12,17 +12,23 @@ namespace {
 TEST(InitOptions, HaveDefaultsAndTakeEveryOption) {
   auto options = parseInitOptions({"--package", "p"});
   ASSERT_TRUE(options) << options.error();
-  EXPECT_EQ(options->states, 258048);
+  EXPECT_EQ(options->states, 0);
+  EXPECT_TRUE(options->cuda);
   EXPECT_EQ(options->profile, "nemo4b");
   EXPECT_EQ(options->eps, 3e-3f);
   options = parseInitOptions(
       {"--package", "p", "--profile", "uniform:3", "--eps", "0.1", "--states",
        "9", "--chunk", "4", "--solver-states", "0", "--repeats", "2",
-       "--copy-mib", "3", "--device", "1", "--json", "j"});
+       "--copy-mib", "3", "--device", "cuda:1", "--json", "j"});
   ASSERT_TRUE(options) << options.error();
   EXPECT_EQ(options->eps, 0.1f);
   EXPECT_EQ(options->states + options->chunk + options->solverStates, 13);
   EXPECT_EQ(options->repeats + options->copyMib + options->device, 6);
+  options = parseInitOptions(
+      {"--package", "p", "--device", "cpu", "--threads", "2"});
+  ASSERT_TRUE(options) << options.error();
+  EXPECT_FALSE(options->cuda);
+  EXPECT_EQ(options->threads, 2);
 }
 
 TEST(InitOptions, SayWhatIsWrong) {
@@ -32,6 +38,7 @@ TEST(InitOptions, SayWhatIsWrong) {
        std::vector<std::vector<std::string>>{{"--eps", "1"},
                                              {"--eps", "0"},
                                              {"--states", "0"},
+                                             {"--device", "1"},
                                              {"--batch", "1"},
                                              {"--repeats", "two"}}) {
     auto options = parseInitOptions(wrong);

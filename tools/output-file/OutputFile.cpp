@@ -12,10 +12,8 @@
 #include <unistd.h>
 #include <utility>
 
-using namespace ss_run;
-using tiny_hybrid::Error;
-using tiny_hybrid::Result;
-using tiny_hybrid::Status;
+using namespace sinkstate;
+using namespace sinkstate::tools;
 
 static Error failed(const std::string &path, const char *what) {
   return Error{path + ": cannot " + what + ": " + std::strerror(errno) +

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-using namespace ss_run;
+using sinkstate::tools::OutputFile;
 using tiny_hybrid_test::readFile;
 
 namespace {
@@ -18,7 +18,7 @@ class OutputFileTest : public testing::Test {
 protected:
   void SetUp() override {
     std::string pattern =
-        (std::filesystem::temp_directory_path() / "ss-run-XXXXXX").string();
+        (std::filesystem::temp_directory_path() / "ss-output-XXXXXX").string();
     ASSERT_TRUE(::mkdtemp(pattern.data()));
     folder = pattern;
   }

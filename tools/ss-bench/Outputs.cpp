@@ -1,0 +1,29 @@
+//===- Outputs.cpp - Files for what was measured --------------------------===//
+
+#include "Outputs.h"
+
+using namespace ss_bench;
+using sinkstate::Result;
+using sinkstate::Status;
+using sinkstate::tools::OutputFile;
+
+Result<Outputs> Outputs::open(const std::vector<std::string> &paths) {
+  Outputs outputs;
+  outputs.files.reserve(paths.size());
+  for (size_t i = 0; i < paths.size(); ++i) {
+    if (paths[i].empty())
+      continue;
+    Result<OutputFile> file = OutputFile::open(paths[i]);
+    if (!file)
+      return file.takeError();
+    outputs.files.emplace_back(std::move(*file), i);
+  }
+  return outputs;
+}
+
+Status Outputs::write(const std::vector<std::string> &texts) {
+  for (auto &[file, number] : files)
+    if (Status failed = file.commit(texts[number]))
+      return failed;
+  return std::nullopt;
+}
