@@ -69,6 +69,22 @@ private:
   /// Writes how many components of content the state has now.
   void writeRank(mlir::Value rank);
   void foldScalarDecay();
+  /// Keys of rows times their decays, and their lengths (a tile, or of one row
+  /// a scalar).
+  struct DecayedRows {
+    mlir::Value v, length;
+  };
+  DecayedRows decayedRows(mlir::Value v, mlir::Value factor);
+  mlir::Value unitRows(const DecayedRows &rows);
+  mlir::Value channelFactor();
+  /// Calls `body` for a few stored rows at a time with the first one's number
+  /// and how many are left (null: one at a time).
+  void overDecayedRows(
+      llvm::function_ref<void(mlir::Value, mlir::Value, const DecayedRows &)>
+          body);
+  /// Scratch gets the weights of rows of these lengths.
+  void weighRows(mlir::Value i, mlir::Value limit, mlir::Value length);
+  void weighDecayedRows();
   void foldChannelDecay();
   void gatherActive();
   void widenActive();
