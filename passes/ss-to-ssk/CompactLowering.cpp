@@ -147,32 +147,31 @@ Value CompactLowering::channelFactor() {
 }
 
 void CompactLowering::overDecayedRows(
-    llvm::function_ref<void(Value, Value, const DecayedRows &)> body) {
+    bool weighs,
+    llvm::function_ref<void(Value, Value, const DecayedRows &)> store) {
   const LayerShape &s = t.shape;
   int64_t n = manyRows();
-  Type tile = k.lanes({n, s.dk});
+  Type tile = k.lanes({n, s.dk}), numbers = k.replicated({n});
   Value stride = k.index(s.rowLength()), factor = channelFactor();
   k.loop(k.index(0), t.rank, n, [&](Value i) {
     Value limit = n == 1 ? Value() : k.name("left", k.sub(t.rank, i));
     Value v = k.load(tile, t.arguments["rows"], t.row(i, 0), stride, limit);
-    body(i, limit, decayedRows(v, factor));
+    Value w = weighs ? k.load(numbers, t.arguments["weights"], k.add(t.base, i),
+                              Value(), limit)
+                     : Value();
+    const DecayedRows rows = decayedRows(v, factor);
+    if (store)
+      store(i, limit, rows);
+    if (weighs)
+      k.store(k.map(numbers, {w, rows.length},
+                    [&](ValueRange e) { return k.mul(e[0], e[1]); }),
+              weights, i, Value(), limit);
   });
-}
-
-void CompactLowering::weighRows(Value i, Value limit, Value length) {
-  Type numbers = length.getType();
-  Value w = k.load(numbers, t.arguments["weights"], k.add(t.base, i), Value(),
-                   limit);
-  k.store(k.map(numbers, {w, length},
-                [&](ValueRange e) { return k.mul(e[0], e[1]); }),
-          weights, i, Value(), limit);
 }
 
 void CompactLowering::weighDecayedRows() {
   k.note("the weights that decayed rows have");
-  overDecayedRows([&](Value i, Value limit, const DecayedRows &rows) {
-    weighRows(i, limit, rows.length);
-  });
+  overDecayedRows(/*weighs=*/true, nullptr);
 }
 
 void CompactLowering::foldChannelDecay() {
@@ -182,11 +181,10 @@ void CompactLowering::foldChannelDecay() {
              : "fold the decays into the rows' keys, their lengths into the "
                "weights");
   Value stride = k.index(t.shape.rowLength());
-  overDecayedRows([&](Value i, Value limit, const DecayedRows &rows) {
-    t.storeRow(unitRows(rows), i, 0, stride, limit);
-    if (!isWeighed)
-      weighRows(i, limit, rows.length);
-  });
+  overDecayedRows(!isWeighed,
+                  [&](Value i, Value limit, const DecayedRows &rows) {
+                    t.storeRow(unitRows(rows), i, 0, stride, limit);
+                  });
 }
 
 void CompactLowering::gatherActive() {

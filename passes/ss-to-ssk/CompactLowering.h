@@ -77,13 +77,13 @@ private:
   DecayedRows decayedRows(mlir::Value v, mlir::Value factor);
   mlir::Value unitRows(const DecayedRows &rows);
   mlir::Value channelFactor();
-  /// Calls `body` for a few stored rows at a time with the first one's number
-  /// and how many are left (null: one at a time).
+  /// Decays all stored rows, a few at a time; their weights go to scratch where
+  /// `weighs` says so. `store` (or null) gets the first one's number and how
+  /// many are left (null: one at a time).
   void overDecayedRows(
+      bool weighs,
       llvm::function_ref<void(mlir::Value, mlir::Value, const DecayedRows &)>
-          body);
-  /// Scratch gets the weights of rows of these lengths.
-  void weighRows(mlir::Value i, mlir::Value limit, mlir::Value length);
+          store);
   void weighDecayedRows();
   void foldChannelDecay();
   void gatherActive();
