@@ -122,6 +122,7 @@ private:
   /// to keep, `kept` where there is room for all.
   mlir::Value limitRank(ss::PolicyAttr policy, mlir::Value threshold,
                         mlir::Value kept);
+  mlir::Value limitToBlock(mlir::Value kept);
   void dropBeyond(mlir::Value most);
   /// Ranks all weights, old and new.
   void rankWeights();
