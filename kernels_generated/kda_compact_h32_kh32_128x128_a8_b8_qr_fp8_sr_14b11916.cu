@@ -108,7 +108,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
     ss::load_lanes<float4, 128>(decay_before, &buffer_g[is_true ? (value + pairs - 1) * 128 : 0],
         is_true ? 128 : 0);
 
-    // fold the decays into the rows' keys, their lengths into the weights
+    // the weights that decayed rows have
     float tile[4];
 #pragma unroll
     for (int e = 0; e < 4; ++e)
@@ -117,7 +117,6 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       const int64_t left = stored - i;
       const int64_t row = base + i;
       const int64_t row_at = row * 256;
-      __syncwarp();
       ss::float8 stored_1[8][4];
       ss::load_rows<uint32_t, 128>(stored_1, &rows[row_at], 256, left);
       float tile_1[8][4];
@@ -155,71 +154,9 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       float tile_5[8];
 #pragma unroll
       for (int e = 0; e < 8; ++e)
-        tile_5[e] = length[e] == 0.0f ? 0.0f : 1.0f / length[e];
-      float tile_6[8][4];
-#pragma unroll
-      for (int r = 0; r < 8; ++r)
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-          tile_6[r][e] = tile_3[r][e] * tile_5[r];
-      const int32_t value_1 = int32_t(rounding_key);
-      const int32_t value_2 = int32_t(int64_t(uint64_t(rounding_key) >> 32));
-      int32_t elements[4];
-      ss::iota_lanes<128>(elements);
-      const int32_t value_3 = int32_t(i);
-      int32_t numbers[8];
-      ss::iota(numbers);
-      int32_t row_keys[8];
-#pragma unroll
-      for (int e = 0; e < 8; ++e)
-       {
-        const int32_t value_4 =
-            value_1 ^ int32_t(uint32_t(numbers[e] + value_3) * uint32_t(-1640531527));
-        const int32_t value_5 =
-            int32_t(uint32_t(value_4 ^ int32_t(uint32_t(value_4) >> 16)) * uint32_t(569420461));
-        const int32_t value_6 =
-            int32_t(uint32_t(value_5 ^ int32_t(uint32_t(value_5) >> 15)) * uint32_t(-749064809));
-        row_keys[e] = (value_6 ^ int32_t(uint32_t(value_6) >> 15)) + value_2;
-      }
-      float randomly_rounded[8][4];
-#pragma unroll
-      for (int r = 0; r < 8; ++r)
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-         {
-          const int32_t value_4 =
-              int32_t(uint32_t(elements[e]) * uint32_t(-2048144789)) ^ row_keys[r];
-          const int32_t value_5 =
-              int32_t(uint32_t(value_4 ^ int32_t(uint32_t(value_4) >> 16)) * uint32_t(569420461));
-          const int32_t value_6 =
-              int32_t(uint32_t(value_5 ^ int32_t(uint32_t(value_5) >> 15)) * uint32_t(-749064809));
-          const float value_7 = tile_6[r][e] * 256.0f;
-          const int32_t value_8 = __float_as_int(value_7);
-          const int32_t value_9 = value_8 & 2147483647;
-          const float value_10 = __int_as_float(value_9);
-          const float value_11 = value_10 < 0.015625f ? 0.015625f : 0.0f;
-          const float value_12 =
-              __int_as_float((__float_as_int(value_10 + value_11) +
-              ((value_6 ^ int32_t(uint32_t(value_6) >> 15)) & 1048575)) & -1048576);
-          const float value_13 =
-              (value_9 < 2139095040 ?
-              __int_as_float(__float_as_int(value_12 - value_11) | (value_8 & (-2147483647 - 1))) :
-              value_7) * 0.00390625f;
-          randomly_rounded[r][e] = value_13;
-        }
-      ss::float8 rounded[8][4];
-#pragma unroll
-      for (int r = 0; r < 8; ++r)
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-          rounded[r][e] = ss::float8(randomly_rounded[r][e] * 256.0f);
+        tile_5[e] = weights_tile[e] * length[e];
       __syncwarp();
-      ss::store_rows<uint32_t, 128>(&rows[row_at], rounded, 256, left);
-      float tile_7[8];
-#pragma unroll
-      for (int e = 0; e < 8; ++e)
-        tile_7[e] = weights_tile[e] * length[e];
-      ss::store_all<float>(&scratch.weights[i], tile_7, left);
+      ss::store_all<float>(&scratch.weights[i], tile_5, left);
     }
 
     // active components: the largest weights
@@ -362,17 +299,180 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
 #pragma unroll
       for (int e = 0; e < 4; ++e)
         tile_16[e] = tile_15[e] * 0.00390625f;
-      ss::store_lanes<float4, 128>(&scratch.right[i][0], tile_2);
+      float tile_17[4];
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        tile_17[e] = tile_2[e] * tile[e];
+      float tile_18[4];
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        tile_18[e] = tile_17[e] * tile_17[e];
+      const float sum = ss::reduce_lanes<ss::Add, 128>(tile_18);
+      const float length = sqrtf(sum);
+      const float value_12 = length == 0.0f ? 0.0f : 1.0f / length;
+      float tile_19[4];
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        tile_19[e] = tile_17[e] * value_12;
+      ss::store_lanes<float4, 128>(&scratch.right[i][0], tile_19);
       ss::store_lanes<float4, 128>(&scratch.left[i][0], tile_4);
+      float tile_20[4];
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        tile_20[e] = tile_6[e] * tile[e];
+      float tile_21[4];
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        tile_21[e] = tile_20[e] * tile_20[e];
+      const float sum_1 = ss::reduce_lanes<ss::Add, 128>(tile_21);
+      const float length_1 = sqrtf(sum_1);
+      const float value_13 = length_1 == 0.0f ? 0.0f : 1.0f / length_1;
+      float tile_22[4];
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        tile_22[e] = tile_20[e] * value_13;
       __syncwarp();
-      ss::store_lanes<float4, 128>(&scratch.right[value_3][0], tile_6);
+      ss::store_lanes<float4, 128>(&scratch.right[value_3][0], tile_22);
       ss::store_lanes<float4, 128>(&scratch.left[value_3][0], tile_8);
+      float tile_23[4];
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        tile_23[e] = tile_10[e] * tile[e];
+      float tile_24[4];
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        tile_24[e] = tile_23[e] * tile_23[e];
+      const float sum_2 = ss::reduce_lanes<ss::Add, 128>(tile_24);
+      const float length_2 = sqrtf(sum_2);
+      const float value_14 = length_2 == 0.0f ? 0.0f : 1.0f / length_2;
+      float tile_25[4];
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        tile_25[e] = tile_23[e] * value_14;
       __syncwarp();
-      ss::store_lanes<float4, 128>(&scratch.right[value_6][0], tile_10);
+      ss::store_lanes<float4, 128>(&scratch.right[value_6][0], tile_25);
       ss::store_lanes<float4, 128>(&scratch.left[value_6][0], tile_12);
+      float tile_26[4];
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        tile_26[e] = tile_14[e] * tile[e];
+      float tile_27[4];
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        tile_27[e] = tile_26[e] * tile_26[e];
+      const float sum_3 = ss::reduce_lanes<ss::Add, 128>(tile_27);
+      const float length_3 = sqrtf(sum_3);
+      const float value_15 = length_3 == 0.0f ? 0.0f : 1.0f / length_3;
+      float tile_28[4];
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        tile_28[e] = tile_26[e] * value_15;
       __syncwarp();
-      ss::store_lanes<float4, 128>(&scratch.right[value_9][0], tile_14);
+      ss::store_lanes<float4, 128>(&scratch.right[value_9][0], tile_28);
       ss::store_lanes<float4, 128>(&scratch.left[value_9][0], tile_16);
+    }
+
+    // fold the decays into the rows' keys
+    for (int64_t i = 0; i < stored; i += 8) {
+      const int64_t left = stored - i;
+      const int64_t row = base + i;
+      const int64_t row_at = row * 256;
+      __syncwarp();
+      ss::float8 stored_1[8][4];
+      ss::load_rows<uint32_t, 128>(stored_1, &rows[row_at], 256, left);
+      float tile_1[8][4];
+#pragma unroll
+      for (int r = 0; r < 8; ++r)
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          tile_1[r][e] = float(stored_1[r][e]);
+      float tile_2[8][4];
+#pragma unroll
+      for (int r = 0; r < 8; ++r)
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          tile_2[r][e] = tile_1[r][e] * 0.00390625f;
+      float tile_3[8][4];
+#pragma unroll
+      for (int r = 0; r < 8; ++r)
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          tile_3[r][e] = tile_2[r][e] * tile[e];
+      float tile_4[8][4];
+#pragma unroll
+      for (int r = 0; r < 8; ++r)
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          tile_4[r][e] = tile_3[r][e] * tile_3[r][e];
+      float sum[8];
+      ss::reduce_lanes<ss::Add, 128>(sum, tile_4);
+      float length[8];
+#pragma unroll
+      for (int e = 0; e < 8; ++e)
+        length[e] = sqrtf(sum[e]);
+      float tile_5[8];
+#pragma unroll
+      for (int e = 0; e < 8; ++e)
+        tile_5[e] = length[e] == 0.0f ? 0.0f : 1.0f / length[e];
+      float tile_6[8][4];
+#pragma unroll
+      for (int r = 0; r < 8; ++r)
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          tile_6[r][e] = tile_3[r][e] * tile_5[r];
+      const int32_t value_1 = int32_t(rounding_key);
+      const int32_t value_2 = int32_t(int64_t(uint64_t(rounding_key) >> 32));
+      int32_t elements[4];
+      ss::iota_lanes<128>(elements);
+      const int32_t value_3 = int32_t(i);
+      int32_t numbers[8];
+      ss::iota(numbers);
+      int32_t row_keys[8];
+#pragma unroll
+      for (int e = 0; e < 8; ++e)
+       {
+        const int32_t value_4 =
+            value_1 ^ int32_t(uint32_t(numbers[e] + value_3) * uint32_t(-1640531527));
+        const int32_t value_5 =
+            int32_t(uint32_t(value_4 ^ int32_t(uint32_t(value_4) >> 16)) * uint32_t(569420461));
+        const int32_t value_6 =
+            int32_t(uint32_t(value_5 ^ int32_t(uint32_t(value_5) >> 15)) * uint32_t(-749064809));
+        row_keys[e] = (value_6 ^ int32_t(uint32_t(value_6) >> 15)) + value_2;
+      }
+      float randomly_rounded[8][4];
+#pragma unroll
+      for (int r = 0; r < 8; ++r)
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+         {
+          const int32_t value_4 =
+              int32_t(uint32_t(elements[e]) * uint32_t(-2048144789)) ^ row_keys[r];
+          const int32_t value_5 =
+              int32_t(uint32_t(value_4 ^ int32_t(uint32_t(value_4) >> 16)) * uint32_t(569420461));
+          const int32_t value_6 =
+              int32_t(uint32_t(value_5 ^ int32_t(uint32_t(value_5) >> 15)) * uint32_t(-749064809));
+          const float value_7 = tile_6[r][e] * 256.0f;
+          const int32_t value_8 = __float_as_int(value_7);
+          const int32_t value_9 = value_8 & 2147483647;
+          const float value_10 = __int_as_float(value_9);
+          const float value_11 = value_10 < 0.015625f ? 0.015625f : 0.0f;
+          const float value_12 =
+              __int_as_float((__float_as_int(value_10 + value_11) +
+              ((value_6 ^ int32_t(uint32_t(value_6) >> 15)) & 1048575)) & -1048576);
+          const float value_13 =
+              (value_9 < 2139095040 ?
+              __int_as_float(__float_as_int(value_12 - value_11) | (value_8 & (-2147483647 - 1))) :
+              value_7) * 0.00390625f;
+          randomly_rounded[r][e] = value_13;
+        }
+      ss::float8 rounded[8][4];
+#pragma unroll
+      for (int r = 0; r < 8; ++r)
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          rounded[r][e] = ss::float8(randomly_rounded[r][e] * 256.0f);
+      __syncwarp();
+      ss::store_rows<uint32_t, 128>(&rows[row_at], rounded, 256, left);
     }
 
     // buffered pairs behind the active components

@@ -61,13 +61,20 @@ void CompactLowering::allocate() {
 
 void CompactLowering::split() {
   logDecay = t.runningDecay();
-  if (t.shape.channelDecay)
+  // What takes part in the block is rounded once, when it is stored again: rows
+  // of 16 and 8 bits are folded in place when the active ones have been read.
+  const bool rounds = t.shape.channelDecay && t.shape.isNarrow();
+  if (rounds)
+    weighDecayedRows();
+  else if (t.shape.channelDecay)
     foldChannelDecay();
   else
     foldScalarDecay();
   k.note("active components: the largest weights");
   k.topK(weights, t.rank, order);
   gatherActive();
+  if (rounds)
+    foldChannelDecay();
 }
 
 /// Rows that are only scaled, whose registers are free for more of them.
@@ -95,39 +102,89 @@ void CompactLowering::overWeights(
          [&](Value i) { body(tile, i, k.name("left", k.sub(count, i))); });
 }
 
-void CompactLowering::foldChannelDecay() {
-  k.note("fold the decays into the rows' keys, their lengths into the weights");
+CompactLowering::DecayedRows
+CompactLowering::decayedRows(Value v, Value factor) {
+  auto tile = cast<ssk::TileType>(v.getType());
+  const bool isOne = tile.getShape().size() == 1;
+  DecayedRows rows;
+  rows.v = isOne ? k.map(tile, {v, factor},
+                         [&](ValueRange e) { return k.mul(e[0], e[1]); })
+                 : k.map(tile, {v, factor}, {{0, 1}, {1}}, [&](ValueRange e) {
+                     return k.mul(e[0], e[1]);
+                   });
+  Value squares =
+      k.map(tile, rows.v, [&](ValueRange e) { return k.mul(e[0], e[0]); });
+  Value sum = k.reduceAdd(squares, isOne ? 0 : 1);
+  rows.length = k.name(
+      "length", isOne ? k.sqrt(sum) : k.map(sum.getType(), sum, [&](ValueRange e) {
+        return k.sqrt(e[0]);
+      }));
+  return rows;
+}
+
+/// Rows of unit length. A length of zero has no direction: the weight becomes
+/// zero and the component is dropped by truncate. NaN stays NaN.
+Value CompactLowering::unitRows(const DecayedRows &rows) {
+  auto inverseOf = [&](Value length) {
+    return k.select(k.equal(length, k.real(0)), k.real(0),
+                    k.div(k.real(1), length));
+  };
+  Type tile = rows.v.getType();
+  if (!isa<ssk::TileType>(rows.length.getType())) {
+    Value inverse = inverseOf(rows.length);
+    return k.map(tile, rows.v,
+                 [&](ValueRange e) { return k.mul(e[0], inverse); });
+  }
+  Value inverse = k.map(rows.length.getType(), rows.length,
+                        [&](ValueRange e) { return inverseOf(e[0]); });
+  return k.map(tile, {rows.v, inverse}, {{0, 1}, {0}},
+               [&](ValueRange e) { return k.mul(e[0], e[1]); });
+}
+
+Value CompactLowering::channelFactor() {
+  return k.map(t.keyTile(), logDecay,
+               [&](ValueRange e) { return k.exp(e[0]); });
+}
+
+void CompactLowering::overDecayedRows(
+    bool weighs,
+    llvm::function_ref<void(Value, Value, const DecayedRows &)> store) {
   const LayerShape &s = t.shape;
   int64_t n = manyRows();
   Type tile = k.lanes({n, s.dk}), numbers = k.replicated({n});
-  Value rows = t.arguments["rows"], stride = k.index(s.rowLength());
-  Value factor = k.map(t.keyTile(), logDecay,
-                       [&](ValueRange e) { return k.exp(e[0]); });
+  Value stride = k.index(s.rowLength()), factor = channelFactor();
   k.loop(k.index(0), t.rank, n, [&](Value i) {
     Value limit = n == 1 ? Value() : k.name("left", k.sub(t.rank, i));
-    Value at = t.row(i, 0);
-    Value v = k.load(tile, rows, at, stride, limit);
-    Value w = k.load(numbers, t.arguments["weights"], k.add(t.base, i), Value(),
-                     limit);
-    v = k.map(tile, {v, factor}, {{0, 1}, {1}},
-              [&](ValueRange e) { return k.mul(e[0], e[1]); });
-    Value squares = k.map(tile, v, [&](ValueRange e) { return k.mul(e[0], e[0]); });
-    Value length = k.name(
-        "length", k.map(numbers, k.reduceAdd(squares, 1),
-                        [&](ValueRange e) { return k.sqrt(e[0]); }));
-    // A length of zero has no direction: the weight becomes zero and the
-    // component is dropped by truncate. NaN stays NaN.
-    Value inverse = k.map(numbers, length, [&](ValueRange e) {
-      return k.select(k.equal(e[0], k.real(0)), k.real(0),
-                      k.div(k.real(1), e[0]));
-    });
-    v = k.map(tile, {v, inverse}, {{0, 1}, {0}},
-              [&](ValueRange e) { return k.mul(e[0], e[1]); });
-    t.storeRow(v, i, 0, stride, limit);
-    k.store(k.map(numbers, {w, length},
-                  [&](ValueRange e) { return k.mul(e[0], e[1]); }),
-            weights, i, Value(), limit);
+    Value v = k.load(tile, t.arguments["rows"], t.row(i, 0), stride, limit);
+    Value w = weighs ? k.load(numbers, t.arguments["weights"], k.add(t.base, i),
+                              Value(), limit)
+                     : Value();
+    const DecayedRows rows = decayedRows(v, factor);
+    if (store)
+      store(i, limit, rows);
+    if (weighs)
+      k.store(k.map(numbers, {w, rows.length},
+                    [&](ValueRange e) { return k.mul(e[0], e[1]); }),
+              weights, i, Value(), limit);
   });
+}
+
+void CompactLowering::weighDecayedRows() {
+  k.note("the weights that decayed rows have");
+  overDecayedRows(/*weighs=*/true, nullptr);
+}
+
+void CompactLowering::foldChannelDecay() {
+  const bool isWeighed = t.shape.isNarrow();
+  k.note(isWeighed
+             ? "fold the decays into the rows' keys"
+             : "fold the decays into the rows' keys, their lengths into the "
+               "weights");
+  Value stride = k.index(t.shape.rowLength());
+  overDecayedRows(!isWeighed,
+                  [&](Value i, Value limit, const DecayedRows &rows) {
+                    t.storeRow(unitRows(rows), i, 0, stride, limit);
+                  });
 }
 
 void CompactLowering::gatherActive() {
@@ -164,12 +221,13 @@ void CompactLowering::gatherActive() {
 }
 
 /// Rows that are converted pass through registers, a few at a time so that their
-/// loads overlap.
+/// loads overlap; those of a layer with channel decays decay on the way.
 void CompactLowering::widenActive() {
   const LayerShape &s = t.shape;
   Value zero = k.index(0), rows = t.arguments["rows"];
   int64_t n = largestDivisor(s.active, rowsInFlight);
   Type keys = k.lanes({s.dk}), values = k.lanes({s.dv});
+  Value factor = s.channelDecay ? channelFactor() : Value();
   k.loop(zero, k.index(s.active), n, [&](Value first) {
     struct Widened {
       Value to, v, u;
@@ -187,7 +245,8 @@ void CompactLowering::widenActive() {
       widened.push_back({to, load(keys, 0, s.dk), load(values, s.dk, s.dv)});
     }
     for (Widened &row : widened) {
-      k.store(row.v, right.rows, {row.to, zero});
+      Value v = factor ? unitRows(decayedRows(row.v, factor)) : row.v;
+      k.store(v, right.rows, {row.to, zero});
       k.store(row.u, left.rows, {row.to, zero});
     }
   });

@@ -69,6 +69,22 @@ private:
   /// Writes how many components of content the state has now.
   void writeRank(mlir::Value rank);
   void foldScalarDecay();
+  /// Keys of rows times their decays, and their lengths (a tile, or of one row
+  /// a scalar).
+  struct DecayedRows {
+    mlir::Value v, length;
+  };
+  DecayedRows decayedRows(mlir::Value v, mlir::Value factor);
+  mlir::Value unitRows(const DecayedRows &rows);
+  mlir::Value channelFactor();
+  /// Decays all stored rows, a few at a time; their weights go to scratch where
+  /// `weighs` says so. `store` (or null) gets the first one's number and how
+  /// many are left (null: one at a time).
+  void overDecayedRows(
+      bool weighs,
+      llvm::function_ref<void(mlir::Value, mlir::Value, const DecayedRows &)>
+          store);
+  void weighDecayedRows();
   void foldChannelDecay();
   void gatherActive();
   void widenActive();
@@ -106,6 +122,7 @@ private:
   /// to keep, `kept` where there is room for all.
   mlir::Value limitRank(ss::PolicyAttr policy, mlir::Value threshold,
                         mlir::Value kept);
+  mlir::Value limitToBlock(mlir::Value kept);
   void dropBeyond(mlir::Value most);
   /// Ranks all weights, old and new.
   void rankWeights();

@@ -37,7 +37,10 @@ void CompactLowering::findSink() {
       "mean_value", k.load(t.valueTile(), t.arguments["sink"],
                            k.mul(t.head, k.index(s.dv))));
   meanSquare = k.name("mean_square", dotWide(k, meanValue, meanValue));
-  hasSink = k.name("has_sink", k.less(k.wide(0), meanSquare));
+  // A state that got no block has no place for one either.
+  Value room = k.toIndex(k.read(t.arguments["row_capacity"], t.state));
+  hasSink = k.name("has_sink", k.both(k.less(k.wide(0), meanSquare),
+                                      k.less(zero, room)));
   sinkRows = k.name("sink_rows", k.select(hasSink, k.index(1), zero));
   wasStored = k.name("was_stored",
                      k.both(hasSink, k.less(zero, t.rank)));

@@ -44,8 +44,8 @@ LogicalResult CompactLowering::truncate(ss::PolicyAttr policy) {
       [&] {
         Value limit = k.name("threshold", threshold(policy, largestWeight()));
         Value kept = keptNew(policy, limit);
-        if (!policy.isFixed()) // R rows always fit
-          kept = limitRank(policy, limit, kept);
+        kept = policy.isFixed() ? limitToBlock(kept)
+                                : limitRank(policy, limit, kept);
         placeRows(limit, kept);
       });
   Value before = k.read(t.arguments["status"], t.state);
@@ -191,6 +191,18 @@ Value CompactLowering::limitRank(ss::PolicyAttr policy, Value limit,
   Values result = k.choose(k.less(most, k.add(t.rank, kept)), keepMost,
                            [&] { return Values{kept}; });
   return result[0];
+}
+
+/// Of a fixed rank all components are new ones, the largest first: R at most,
+/// and where there was no memory for a larger block as many as it holds.
+Value CompactLowering::limitToBlock(Value kept) {
+  Value room = k.name(
+      "room", k.toIndex(k.read(t.arguments["row_capacity"], t.state)));
+  if (sinkRows)
+    room = k.sub(room, sinkRows);
+  Value isTight = k.less(room, kept);
+  k.branch(isTight, [&] { addStatus(k.integer(SS_STATUS_TIGHTENED)); });
+  return k.name("kept_new", k.select(isTight, room, kept));
 }
 
 Value CompactLowering::keptNew(ss::PolicyAttr policy, Value limit) {

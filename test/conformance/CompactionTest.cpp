@@ -306,6 +306,45 @@ TEST_P(MaxRank, ThatIsNotReachedSaysNothing) {
 INSTANTIATE_TEST_SUITE_P(Conformance, MaxRank, onEveryBackEnd(withBothCores(kExactGraphs)),
                          caseName);
 
+class FixedRank : public ConformanceTest {};
+
+// A state that had no memory for R rows keeps what its block holds, and says so.
+TEST_P(FixedRank, StaysInABlockThatIsTooSmall) {
+  KernelTest test(GetParam(), 1);
+  const int32_t capacity = test.layer.active / 2;
+  StateFiller filler(test.memory, test.state, 3);
+  filler.addOrthonormal(capacity - 1, slowly);
+  filler.setRandomPairs(test.layer.buffer);
+  const std::vector<double> before = test.memory.matrix(test.state);
+  numerics::FactoredState exact = factoredOf(test.memory, test.state);
+  const numerics::Compaction expected =
+      exact.compact({numerics::Policy::fixed, double(capacity)},
+                    coreOf(test.layer));
+  const int64_t width = test.layer.dk + test.layer.dv;
+  float *first = test.memory.row(test.state, 0);
+  std::fill(first + capacity * width, first + test.layer.rank() * width, 77.0f);
+  float *weights = &test.memory.weight(test.state, 0);
+  std::fill(weights + capacity, weights + test.layer.rank(), 77.0f);
+  std::vector<int32_t> capacities(size_t(test.memory.states()), capacity);
+  test.launcher.compact(test.memory, {int32_t(test.state)},
+                        {0, test.layer.active, 0, capacities});
+  test.memory.count[0] = 0;
+  EXPECT_EQ(test.rank(), capacity);
+  EXPECT_EQ(test.status(), SS_STATUS_TIGHTENED);
+  EXPECT_LE(distance(before, test.memory.matrix(test.state)),
+            expected.bound() + kTolerance * norm(before));
+  auto isUntouched = [](float x) { return x == 77.0f; };
+  EXPECT_TRUE(std::all_of(first + capacity * width,
+                          first + test.layer.rank() * width, isUntouched));
+  EXPECT_TRUE(std::all_of(weights + capacity, weights + test.layer.rank(),
+                          isUntouched));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Conformance, FixedRank,
+    onEveryBackEnd(withBothCores({"gdn_fixed", "mamba2_fixed", "kda_fixed"})),
+    caseName);
+
 //===----------------------------------------------------------------------===//
 // The paper's example
 //===----------------------------------------------------------------------===//

@@ -152,6 +152,18 @@ void addSinks(std::vector<Graph> &graphs) {
   graphs.push_back(makeGraph("full_sink", {sink(gdnLayer(2, 1, 12, 20), 12),
                                            sink(mamba2Layer(4, 1, 9, 12), 9),
                                            sink(kdaLayer(2, 2, 10, 16), 10)}));
+  // Rows of 16 and 8 bits, by layer type.
+  auto narrow = [&](LayerSpec layer, const char *storage) {
+    layer = sink(layer, 8);
+    layer.storage = storage;
+    layer.core = "qr";
+    return layer;
+  };
+  graphs.push_back(makeGraph("narrow_sink",
+                             {narrow(gdnLayer(2, 1, 32, 48), "f16"),
+                              narrow(kdaLayer(2, 2, 24, 40), "bf16"),
+                              narrow(mamba2Layer(2, 1, 40, 24), "fp8"),
+                              narrow(kdaLayer(2, 1, 40, 32), "fp8")}));
   // Chosen per layer, beside the other forms.
   LayerSpec qr = sink(kdaLayer(2, 1, 24, 40), 8);
   qr.core = "qr";

@@ -191,7 +191,8 @@ void RowPoolLayout::countDue(const Manifest &manifest, size_t pool) {
         continue;
       states += layer.heads;
       rows += layer.heads * p.capacityFor(std::min<int64_t>(
-                  boundOf(layer), layer.buffer + layer.draft + kRoomRows));
+                  boundOf(layer), layer.buffer + layer.draft +
+                                      int32_t(layer.sinkForm) + kRoomRows));
     }
     p.dueStates = std::max(p.dueStates, states);
     p.dueRows = std::max(p.dueRows, rows);

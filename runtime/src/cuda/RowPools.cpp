@@ -169,6 +169,7 @@ ss::RowLayer RowPools::layerTable(const LayerManifest &layer,
   table.live_matrix = holdsMatrices(layout.storage)
                           ? int32_t(layout.liveBytes(-1))
                           : INT32_MAX;
+  table.sink_rows = layer.sinkForm;
   table.room = kRoomRows;
   table.spare = kSpareRows;
   return table;

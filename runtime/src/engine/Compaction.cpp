@@ -14,26 +14,13 @@ namespace sinkstate::runtime {
 namespace {
 /// Folds of a dense state between two attempts to store it in factors again.
 constexpr uint32_t kFoldsPerAttempt = 16;
+} // namespace
 
-/// Whether a matrix in the pool keeps its digits in its storage.
-bool isInRange(const LayerLayout &layout, const std::byte *matrix) {
-  if (layout.storage != Storage::F16)
-    return true;
-  const auto *elements = reinterpret_cast<const uint16_t *>(matrix);
-  int largest = 0;
-  for (int64_t i = 0; i < layout.denseFloats; ++i)
-    largest = std::max(largest, elements[i] & 0x7fff);
-  return keepsDigits(layout.storage, numeric::F16::widen(uint16_t(largest)));
-}
-
-/// `out` of a densify kernel whose matrices stay in the pool: the pool itself,
-/// or nothing where they have to be rounded and negative places say so.
 float *storedOut(LayerState &layer) {
   return layer.layout().storage == Storage::F32
              ? reinterpret_cast<float *>(layer.pool().rows())
              : nullptr;
 }
-} // namespace
 
 int64_t storedPlace(const LayerLayout &layout, int64_t row) {
   const int64_t element = row * layout.rowFloats;
@@ -160,11 +147,8 @@ void Engine::compact(LayerState &layer, const DueWork &due) {
   {
     Stopwatch time(counters.compact_seconds);
     compactWithin(layer, due);
-    if (!due.dense.empty()) {
-      // In place: a dense state is written once in K tokens.
-      launchDensify(layer, due.dense, storedOut(layer), due.foldBase);
-      counters.folds += int64_t(due.dense.size());
-    }
+    if (!due.dense.empty())
+      fold(layer, due);
     device.wait();
   }
   for (int32_t slot : due.slots) {
@@ -194,7 +178,8 @@ void Engine::settle(LayerState &layer, const DueWork &due) {
       consolidated.push_back(state);
   }
   for (int32_t state : due.dense)
-    if (++layer.folds[size_t(state)] % kFoldsPerAttempt == 0)
+    if (layer.isDense(state) &&
+        ++layer.folds[size_t(state)] % kFoldsPerAttempt == 0)
       attempts.push_back(state);
   if (consolidator) {
     if (options.consolidation == SS_CONSOLIDATION_DETERMINISTIC)

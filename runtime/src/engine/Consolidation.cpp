@@ -137,6 +137,42 @@ void Engine::fitIntoBound(LayerState &layer, const States &work) {
   }
 }
 
+bool Engine::storeFactors(LayerState &layer, int32_t state,
+                          const float *matrix, int32_t mostRank) {
+  const LayerManifest &manifest = layer.manifest();
+  const int64_t width = layer.layout().rowFloats;
+  const int64_t most = std::min(manifest.dv, manifest.dk);
+  try {
+    std::vector<float> rows(size_t(most * width)), weights(size_t(most), 0.0f);
+    Truncation truncation;
+    truncation.eps = layer.layout().dropBelow;
+    const SvdResult result =
+        consolidation::factorize(matrix, manifest.dk, manifest.dv, truncation,
+                                 rows.data(), weights.data());
+    layer.status[state] |= statusBits(result.status);
+    if (result.status != SvdStatus::ok || result.rank > mostRank)
+      return false;
+    const BudgetExemption exemption(layer.memoryBudget());
+    const RowBlock block =
+        layer.pool().allocate(result.rank + manifest.buffer);
+    takeFactors(layer, state, block, result.rank, rows.data(), weights.data());
+    return true;
+  } catch (const std::exception &) {
+    return false; // it stays dense
+  }
+}
+
+void Engine::takeFactors(LayerState &layer, int32_t state, RowBlock block,
+                         int32_t rank, const float *rows,
+                         const float *weights) {
+  layer.replaceBlock(state, block);
+  layer.rank[state] = rank;
+  layer.compactions[size_t(state)] = 0;
+  layer.writeRows(state, rows, rank * layer.layout().rowFloats);
+  device.copy(layer.weightsOf(state), weights, size_t(rank) * sizeof(float));
+  ++counters.went_factored;
+}
+
 void Engine::returnToFactors(LayerState &layer, const States &work) {
   if (work.empty())
     return;
@@ -178,13 +214,7 @@ void Engine::returnToFactors(LayerState &layer, const States &work) {
     } catch (const std::exception &) {
       continue; // it stays dense, which is as exact
     }
-    layer.replaceBlock(state, block);
-    layer.rank[state] = rank;
-    layer.compactions[size_t(state)] = 0;
-    layer.writeRows(state, f.rows.data(), rank * width);
-    device.copy(layer.weightsOf(state), f.weights.data(),
-                size_t(rank) * sizeof(float));
-    ++counters.went_factored;
+    takeFactors(layer, state, block, rank, f.rows.data(), f.weights.data());
   }
 }
 

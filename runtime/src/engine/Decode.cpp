@@ -104,9 +104,9 @@ void Engine::growRows(LayerState &layer, DueWork &due, int32_t state,
 }
 
 void Engine::reserveRows(LayerState &layer, DueWork &due, int32_t ahead) {
-  // Compaction works in the state's own block: room for what is stored and for
-  // the whole buffer. Taken before anything changes, so that running out of
-  // memory leaves every state as it was.
+  // Compaction works in the state's own block: room for what is stored, for the
+  // whole buffer and for a sink that is not stored yet. Taken before anything
+  // changes, so that running out of memory leaves every state as it was.
   try {
     for (size_t i = 0; i < due.dense.size(); ++i) {
       layer.prepareWrite(due.dense[i]);
@@ -115,7 +115,9 @@ void Engine::reserveRows(LayerState &layer, DueWork &due, int32_t ahead) {
     }
     for (int32_t state : due.factored) {
       const int64_t pairs = layer.count[state / layer.heads()] + ahead;
-      const int64_t rows = std::min<int64_t>(layer.rank[state] + pairs,
+      const int64_t sink =
+          layer.manifest().sinkForm && layer.rank[state] == 0;
+      const int64_t rows = std::min<int64_t>(layer.rank[state] + pairs + sink,
                                              layer.manifest().rank);
       layer.prepareWrite(state, rows);
       growRows(layer, due, state, rows);

@@ -187,6 +187,16 @@ private:
   void consolidateAtBreakEven(LayerState &layer, States &work);
   void fitIntoBound(LayerState &layer, const States &work);
   void returnToFactors(LayerState &layer, const States &work);
+  /// Makes a state the factors of a matrix, columns of H; false where that
+  /// fails, needs more than `mostRank` rows or finds no memory.
+  bool storeFactors(LayerState &layer, int32_t state, const float *matrix,
+                    int32_t mostRank);
+  void takeFactors(LayerState &layer, int32_t state, RowBlock block,
+                   int32_t rank, const float *rows, const float *weights);
+
+  // Folds.cpp
+  void fold(LayerState &layer, const DueWork &due);
+  States foldBeyondRange(LayerState &layer, const States &work);
 
   std::shared_ptr<const Package> package;
   ss_engine_options options;
@@ -222,6 +232,12 @@ private:
   /// None: consolidation is inline or off. Last: its threads use the rest.
   std::unique_ptr<Consolidator> consolidator;
 };
+
+/// Whether a matrix in the pool keeps its digits in its storage.
+bool isInRange(const LayerLayout &layout, const std::byte *matrix);
+/// `out` of a densify kernel whose matrices stay in the pool: the pool itself,
+/// or nothing where they have to be rounded and negative places say so.
+float *storedOut(LayerState &layer);
 
 } // namespace sinkstate::runtime
 

@@ -33,9 +33,9 @@ std::optional<Storage> storageByName(std::string_view name) {
 }
 
 bool keepsDigits(Storage storage, float largestMagnitude) {
-  constexpr float kLeast = 0x1p-7f, kBeyond = 0x1p15f;
+  constexpr float kLeast = 0x1p-7f;
   return storage != Storage::F16 ||
-         (largestMagnitude >= kLeast && largestMagnitude < kBeyond);
+         (largestMagnitude >= kLeast && largestMagnitude < kF16Beyond);
 }
 
 bool keepsDigits(Storage storage, const float *elements, int64_t count) {

@@ -43,6 +43,9 @@ constexpr float roundingError(Storage storage) {
   }
   return 0;
 }
+/// Magnitudes from here on are not for f16, which ends at 65504.
+constexpr float kF16Beyond = 0x1p15f;
+
 /// Whether a matrix keeps its digits in a storage. f16 has no exponents to
 /// spare: what is near either end of them stays in factors, whose weights are
 /// f32.

@@ -145,7 +145,11 @@ size_t keptCount(const LayerSpec &layer, const std::vector<Component> &sorted,
       sum = square(sum, sorted[fewest++]);
     kept = std::min(kept, fewest);
   }
-  tightened = kept > size_t(policy.maxRank) && layer.policyKind != "fixed";
+  // A fixed rank is no limit that a state has met; its block may be.
+  const double most = layer.policyKind == "fixed"
+                          ? std::min(layer.policyValue, double(kept))
+                          : double(kept);
+  tightened = most > policy.maxRank;
   return std::min(kept, size_t(policy.maxRank));
 }
 

@@ -57,6 +57,7 @@ struct RowLayer {
   int32_t matrix_elements;
   // docs/state-math.md section 7: a row, the buffer, the matrix.
   int32_t live_row, live_buffer, live_matrix;
+  int32_t sink_rows;          // 1: the first compaction stores a sink as well
   int32_t room;               // rows more than needed in a new block
   int32_t spare;              // rows too many before a smaller block is asked for
 };
@@ -106,7 +107,9 @@ SS_BOTH_SIDES void list_compact(const RowLayer &layer, int32_t state) {
 /// Rows that a compaction of the state may leave at most.
 SS_BOTH_SIDES int32_t rows_needed(const RowLayer &layer, int32_t state, int32_t ahead) {
   const int32_t pairs = layer.count[state / layer.heads] + ahead;
-  const int32_t rows = layer.rank[state] + (pairs < layer.pairs ? pairs : layer.pairs);
+  const int32_t rank = layer.rank[state];
+  const int32_t rows = (rank == 0 ? layer.sink_rows : rank) +
+                       (pairs < layer.pairs ? pairs : layer.pairs);
   return rows < layer.bound ? rows : layer.bound;
 }
 
