@@ -32,7 +32,8 @@ static bool isNonNegative(Value value, unsigned depth) {
     });
   };
   return llvm::TypeSwitch<Operation *, bool>(op)
-      .Case<sinkstate::ssk::ProgramIdOp, arith::ExtUIOp>(
+      .Case<sinkstate::ssk::ProgramIdOp, sinkstate::ssk::NextProgramOp,
+            arith::ExtUIOp>(
           [](auto) { return true; })
       .Case<arith::AddIOp, arith::MulIOp, arith::DivSIOp, arith::DivUIOp,
             arith::RemUIOp, arith::MinSIOp, arith::OrIOp, arith::XOrIOp,

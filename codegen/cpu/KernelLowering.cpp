@@ -38,7 +38,7 @@ LLVM::LLVMFuncOp KernelLowering::createProgramFunction(ssk::KernelOp kernel) {
   for (Type type : kernel.getArgumentTypes())
     types.push_back(convertArgumentType(type));
   types.push_back(LLVM::LLVMPointerType::get(builder.getContext()));
-  types.push_back(builder.getI64Type());
+  types.append(2, builder.getI64Type());
   auto type = LLVM::LLVMFunctionType::get(
       LLVM::LLVMVoidType::get(builder.getContext()), types);
   builder.setInsertionPointToEnd(module.getBody());
@@ -55,8 +55,9 @@ LLVM::LLVMFuncOp KernelLowering::createProgramFunction(ssk::KernelOp kernel) {
     if (isa<ssk::GlobalType>(argument.getType()) && !kernel.mayAlias(index))
       function.setArgAttr(index, "llvm.noalias", builder.getUnitAttr());
   }
-  routines = entry->getArgument(types.size() - 2);
-  program = entry->getArgument(types.size() - 1);
+  routines = entry->getArgument(types.size() - 3);
+  program = entry->getArgument(types.size() - 2);
+  nextProgram = entry->getArgument(types.size() - 1);
   return function;
 }
 
@@ -82,12 +83,16 @@ void KernelLowering::createEntryFunction(ssk::KernelOp kernel,
         builder, loc, convertArgumentType(argument), address));
   }
   arguments.push_back(block->getArgument(1));
-  arguments.push_back(Value());
+  arguments.append(2, Value());
   Value one = createI64(1);
+  Value last = arith::SubIOp::create(builder, loc, block->getArgument(3), one);
   scf::ForOp::create(builder, loc, block->getArgument(2), block->getArgument(3),
                      one, ValueRange(),
                      [&](OpBuilder &b, Location l, Value number, ValueRange) {
-                       arguments.back() = number;
+                       Value next = arith::AddIOp::create(b, l, number, one);
+                       *std::prev(arguments.end(), 2) = number;
+                       arguments.back() =
+                           arith::MinSIOp::create(b, l, next, last);
                        LLVM::CallOp::create(b, l, programFunction, arguments);
                        scf::YieldOp::create(b, l);
                      });
@@ -155,6 +160,13 @@ LogicalResult KernelLowering::lowerKernelOperation(Operation &op) {
         values.map(op.getResult(), index);
         return success();
       })
+      .Case([&](ssk::NextProgramOp op) {
+        Value index = arith::IndexCastOp::create(
+            builder, loc, builder.getIndexType(), nextProgram);
+        values.map(op.getResult(), index);
+        return success();
+      })
+      .Case([&](ssk::PrefetchOp op) { return lowerPrefetch(op), success(); })
       .Case([&](ssk::AllocOp op) { return lowerAlloc(op), success(); })
       .Case([&](ssk::FillOp op) { return lowerFill(op), success(); })
       .Case([&](ssk::ReadOp op) { return lowerRead(op), success(); })

@@ -57,6 +57,7 @@ private:
   void lowerAlloc(ssk::AllocOp op);
   void lowerCopy(ssk::CopyOp op);
   void lowerFill(ssk::FillOp op);
+  void lowerPrefetch(ssk::PrefetchOp op);
   void lowerRead(ssk::ReadOp op);
   void lowerWrite(ssk::WriteOp op);
   void lowerLoad(ssk::LoadOp op);
@@ -155,6 +156,7 @@ private:
   mlir::Block *entry = nullptr; ///< of the program function
   mlir::Value routines;         ///< the routine table
   mlir::Value program;          ///< number of the program, i64
+  mlir::Value nextProgram;      ///< of the one after it, or its own
   mlir::IRMapping values;       ///< scalars and memory
   llvm::DenseMap<mlir::Value, Parts> tiles;
   int64_t zeroBytes = 0; ///< size of the shared zeros that loads refer to

@@ -7,6 +7,9 @@
 // factor is first converted to f64 as a whole. A factor that is c itself is
 // copied: a as a whole, b panel by panel.
 //
+// The Gram matrix of a's rows is computed up to its diagonal, and mirrored. Both
+// factors then come from one copy, the columns of a as rows.
+//
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/KernelLowering.h"
 
@@ -32,14 +35,16 @@ public:
   void emit();
 
   /// Elements of scratch that the product needs.
-  int64_t getFactorSize() const { return m * k; }
-  int64_t getPanelSize() const { return panelWidth * k; }
+  int64_t getFactorSize() const { return isGram ? 1 : m * k; }
+  int64_t getPanelSize() const { return (isGram ? n : panelWidth) * k; }
   void setScratch(Value factor, Value panel) {
     factorScratch = factor;
     panelScratch = panel;
   }
 
 private:
+  void emitGram();
+  void mirror(const Chunk &chunk);
   void convertFactor();
   void emitPanel(Value column, int64_t width);
   Matrix packPanel(Value column, ArrayRef<Chunk> chunks, int64_t width);
@@ -62,6 +67,7 @@ private:
   int64_t m, n, k;
   Matrix lhs, rhs, output;
   bool overwritesLhs, overwritesRhs;
+  bool isGram; ///< a a^T
   int64_t width;     ///< f64 elements of a vector
   int64_t blockRows; ///< rows of c in registers
   int64_t panelWidth;
@@ -85,7 +91,9 @@ MatmulEmitter::MatmulEmitter(KernelLowering &lowering, ssk::MatmulOp op)
       rhs(getMatrix(lowering, op.getRhs(), op.getTransposeB())),
       output(getMatrix(lowering, op.getOutput(), false)),
       overwritesLhs(op.getOutput() == op.getLhs()),
-      overwritesRhs(op.getOutput() == op.getRhs()) {
+      overwritesRhs(op.getOutput() == op.getRhs()),
+      isGram(op.getLhs() == op.getRhs() && !op.getTransposeA() &&
+             op.getTransposeB()) {
   width = lowering.getVectorWidth() / 2;
   // 16 accumulators of 32 registers, or 8 of 16.
   blockRows = width >= 8 ? 8 : 4;
@@ -287,7 +295,47 @@ void MatmulEmitter::emitPanel(Value column, int64_t columns) {
     emitBlock(panel, lowering.createI64(bulk), m - bulk, column, chunks);
 }
 
+/// Copies what is above the diagonal's square in these columns to below it.
+void MatmulEmitter::mirror(const Chunk &chunk) {
+  const int64_t size = chunk.width;
+  Type vector = vectorOf(size, output.elementType);
+  auto at = [&](int64_t row, int64_t column) {
+    return elementPointer(output, lowering.createI64(row),
+                          lowering.createI64(column));
+  };
+  for (int64_t row = 0; row < chunk.offset; row += size) {
+    SmallVector<Value> square;
+    for (int64_t i = 0; i < size; ++i)
+      square.push_back(lowering.createLoad(vector, at(row + i, chunk.offset)));
+    if (size > 1)
+      square = transpose(std::move(square));
+    for (int64_t i = 0; i < size; ++i)
+      lowering.createStore(square[i], at(chunk.offset + i, row));
+  }
+}
+
+void MatmulEmitter::emitGram() {
+  // A product takes one vector and an element in memory: most registers sum.
+  const int64_t mostRows = width >= 8 ? 24 : 8;
+  SmallVector<Chunk> chunks = splitIntoChunks(n, width);
+  Matrix columns = packPanel(lowering.createI64(0), chunks, n);
+  lhs = {columns.pointer, b.getF64Type(), 1, n};
+  for (const Chunk &chunk : chunks) {
+    Matrix panel = columns;
+    panel.pointer =
+        lowering.createGep(b.getF64Type(), columns.pointer, chunk.offset);
+    const int64_t end = chunk.offset + chunk.width;
+    for (int64_t row = 0; row < end; row += mostRows)
+      emitBlock(panel, lowering.createI64(row), std::min(mostRows, end - row),
+                lowering.createI64(chunk.offset), Chunk{0, chunk.width});
+  }
+  for (const Chunk &chunk : chunks)
+    mirror(chunk);
+}
+
 void MatmulEmitter::emit() {
+  if (isGram)
+    return emitGram();
   convertFactor();
   int64_t bulk = n - n % panelWidth;
   lowering.createLoop(bulk, panelWidth,

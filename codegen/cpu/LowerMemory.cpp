@@ -46,6 +46,20 @@ Value KernelLowering::createElementPointer(Value memory, OperandRange indices) {
   return createGep(getCpuElementType(element), values.lookup(memory), offset);
 }
 
+void KernelLowering::lowerPrefetch(ssk::PrefetchOp op) {
+  constexpr int64_t kLineBytes = 64;
+  Type element = getCpuElementType(
+      ssk::getMemoryElementType(op.getMemory().getType()));
+  Value pointer = createGep(element, values.lookup(op.getMemory()),
+                            createToI64(values.lookup(op.getOffset())));
+  const int64_t bytes =
+      op.getCount() * int64_t(element.getIntOrFloatBitWidth() / 8);
+  for (int64_t at = 0; at < bytes; at += kLineBytes)
+    LLVM::Prefetch::create(builder, loc,
+                           createGep(builder.getI8Type(), pointer, at),
+                           /*rw=*/0, /*hint=*/3, /*cache=*/1);
+}
+
 void KernelLowering::lowerRead(ssk::ReadOp op) {
   Value pointer = createElementPointer(op.getMemory(), op.getIndices());
   values.map(op.getResult(),

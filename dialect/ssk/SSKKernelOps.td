@@ -101,6 +101,22 @@ def SSK_ProgramIdOp : SSK_Op<"program_id", [Pure]> {
   let assemblyFormat = "attr-dict `:` qualified(type($result))";
 }
 
+def SSK_NextProgramOp : SSK_Op<"next_program", [Pure]> {
+  let summary = "number of the program that runs next here";
+  let description = [{
+    The number of the program that runs after this one on the same thread of a
+    CPU, or this one's own after which none does. What a program computes may not
+    depend on it: it says which memory will be wanted, for `ssk.prefetch`.
+    Programs of a GPU run side by side, and its printer takes none.
+
+    ```mlir
+    %next = ssk.next_program : index
+    ```
+  }];
+  let results = (outs Index:$result);
+  let assemblyFormat = "attr-dict `:` qualified(type($result))";
+}
+
 def SSK_CallOp : SSK_Op<"call", [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "call of a routine of the device library";

@@ -88,6 +88,22 @@ def SSK_WriteOp : SSK_Op<"write", [SSK_ElementTypeOf<"value", "memory">]> {
   let hasVerifier = 1;
 }
 
+def SSK_PrefetchOp : SSK_Op<"prefetch"> {
+  let summary = "asks for memory that will be read soon";
+  let description = [{
+    Brings `count` elements from `offset` on towards the processor, without
+    waiting for them. No value depends on it, and the address may be any. The
+    CPU's lowering asks for every cache line; the printer for GPUs takes none.
+
+    ```mlir
+    ssk.prefetch %pool[%offset] {count = 256 : i64} : !ssk.global<f32>
+    ```
+  }];
+  let arguments = (ins SSK_GlobalType:$memory, Index:$offset,
+                       ConfinedAttr<I64Attr, [IntPositive]>:$count);
+  let assemblyFormat = "$memory `[` $offset `]` attr-dict `:` qualified(type($memory))";
+}
+
 def SSK_LoadOp : SSK_Op<"load", [AttrSizedOperandSegments]> {
   let summary = "a tile from memory";
   let description = [{

@@ -180,7 +180,7 @@ struct ConvertSSToSSK final
       builder.setInsertionPoint(body->getTerminator());
     KernelArguments arguments(role->signature, body->getArguments());
     KernelBuilder k(builder, kernel, fused->getLoc());
-    KernelChoices choices{tuning.rowsInFlight};
+    KernelChoices choices{tuning.rowsInFlight, tuning.asksAhead};
     if (failed(role->lower(*fused, shape, arguments, choices, k)))
       return failure();
     if (!body->mightHaveTerminator())

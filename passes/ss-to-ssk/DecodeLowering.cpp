@@ -30,8 +30,9 @@ struct StateView {
 class DecodeLowering {
 public:
   DecodeLowering(ss::FusedOp fused, StateTables &tables, TokenLowering &token,
-                 const KernelChoices &choices)
-      : fused(fused), t(tables), k(tables.k), token(token), choices(choices) {}
+                 const KernelChoices &choices, NextState *next)
+      : fused(fused), t(tables), k(tables.k), token(token), choices(choices),
+        next(next) {}
 
   LogicalResult run();
 
@@ -47,6 +48,7 @@ private:
   KernelBuilder &k;
   TokenLowering &token;
   const KernelChoices &choices;
+  NextState *next; ///< null: nothing is asked for ahead
   llvm::DenseMap<Value, StateView> views;
   llvm::DenseMap<Value, Value> products; ///< vector of the graph -> tile [dv]
   Value outputOffset;
@@ -131,7 +133,7 @@ LogicalResult DecodeLowering::collectProducts() {
           return RowPass(t, choices.rowsInFlight).run(vectors, names, logDecay);
         });
   else
-    sums = RowPass(t, choices.rowsInFlight).run(vectors, names, logDecay);
+    sums = RowPass(t, choices.rowsInFlight, next).run(vectors, names, logDecay);
   for (auto [x, sum] : llvm::zip_equal(wanted, sums))
     products[x] = sum;
   return success();
@@ -220,9 +222,8 @@ static LogicalResult bindInputs(ss::FusedOp fused, const LayerShape &shape,
 /// Which pair of batch row and head the program takes: its own number, or where
 /// the caller has an order, in which the states with the most rows begin first,
 /// what that says. Programs know nothing of each other, so no bit depends on it.
-static Value programOf(ss::FusedOp fused, const LayerShape &shape,
+static Value programOf(Value own, const LayerShape &shape,
                        const KernelArguments &arguments, KernelBuilder &k) {
-  Value own = ssk::ProgramIdOp::create(k.b, fused.getLoc());
   if (!shape.isFactored())
     return own;
   Value ordered = k.less(k.index(0), k.toIndex(arguments["ordered"]));
@@ -241,7 +242,7 @@ forEachRow(ss::FusedOp fused, const LayerShape &shape,
            const KernelArguments &arguments, KernelBuilder &k,
            llvm::function_ref<LogicalResult(StateTables &, TokenLowering &)>
                body) {
-  Value program = programOf(fused, shape, arguments, k);
+  Value program = programOf(k.programId(), shape, arguments, k);
   Value heads = k.index(shape.heads);
   Value batchRow = k.name("batch_row", k.div(program, heads));
   Value head = k.name("head", k.rem(program, heads));
@@ -278,7 +279,13 @@ LogicalResult lowerDecode(ss::FusedOp fused, const LayerShape &shape,
                         tables.readPairs();
                       else
                         tables.readExtent();
-                      return DecodeLowering(fused, tables, token, choices)
+                      std::optional<NextState> next;
+                      if (choices.asksAhead && shape.isFactored())
+                        next.emplace(k, shape, arguments,
+                                     programOf(k.nextProgram(), shape,
+                                               arguments, k));
+                      return DecodeLowering(fused, tables, token, choices,
+                                            next ? &*next : nullptr)
                           .run();
                     });
 }

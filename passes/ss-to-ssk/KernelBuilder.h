@@ -96,6 +96,11 @@ public:
 
   // Memory.
   mlir::Value programId() { return ssk::ProgramIdOp::create(b, source); }
+  mlir::Value nextProgram() { return ssk::NextProgramOp::create(b, source); }
+  /// Asks for `count` elements of an array that will be wanted soon.
+  void prefetch(mlir::Value global, mlir::Value offset, int64_t count) {
+    ssk::PrefetchOp::create(b, loc, global, offset, count);
+  }
   mlir::Value read(mlir::Value ref, mlir::ValueRange at);
   void write(mlir::Value x, mlir::Value ref, mlir::ValueRange at);
   // Memory of 16-bit floats is read as f32 and written from it, to nearest, ties

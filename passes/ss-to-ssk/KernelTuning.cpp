@@ -36,7 +36,9 @@ static const Row kRows[] = {
     {"cpu",
      Kernels::all,
      {1, 1, std::nullopt,
-      "one row at a time leaves the vector registers to the sums"}},
+      "one row at a time leaves the vector registers to the sums; the next "
+      "state's memory is asked for meanwhile",
+      /*asksAhead=*/true}},
     {"sm_90",
      Kernels::decodeWithoutDelta,
      {8, 1, 20,

@@ -28,6 +28,8 @@ struct KernelTuning {
   /// decides.
   std::optional<int64_t> residentBlocks;
   llvm::StringRef reason; ///< what was measured, in one line
+  /// Whether decode asks for the next state's memory while it works on a state.
+  bool asksAhead = false;
 };
 
 /// The devices of the table: "cpu" and GPU architectures, such as "sm_90".

@@ -14,6 +14,7 @@ namespace sinkstate {
 /// Choices that are not in the graph.
 struct KernelChoices {
   int64_t rowsInFlight = 4; ///< rows of a state loaded together
+  bool asksAhead = false;   ///< for the memory of the next state
 };
 
 /// Each fills the body of a kernel whose insertion point `k` stands at, from

@@ -68,9 +68,11 @@ Values RowPass::components(Values sums) {
   const LayerShape &s = t.shape;
   k.note("stored components: every row [v | u] is read once");
   Value rows = t.arguments["rows"], weights = t.arguments["weights"];
-  return overRows(
+  sums = overRows(
       t.rank, sums, componentsInFlight(),
       [&](Value i, int64_t n, Value limit, Values carried) -> Values {
+        if (next)
+          next->wantRow(i);
         Value stride = k.index(s.rowLength());
         Value v = k.name("v_rows", k.loadScaled(k.lanes({n, s.dk}), rows,
                                                 t.row(i, 0), stride, limit));
@@ -99,6 +101,9 @@ Values RowPass::components(Values sums) {
         }
         return carried;
       });
+  if (next)
+    next->wantRowsFrom(t.rank);
+  return sums;
 }
 
 Values RowPass::denseRows(Values sums) {
@@ -139,9 +144,11 @@ Values RowPass::bufferedPairs(Values sums) {
   k.note("buffered pairs, each with the decay since its own token");
   Value keys = t.arguments["buffer_k"], values = t.arguments["buffer_u"],
         decays = t.arguments["buffer_g"];
-  return overRows(
+  sums = overRows(
       t.count, sums, rowsInFlight,
       [&](Value j, int64_t n, Value limit, Values carried) -> Values {
+        if (next)
+          next->wantPair(j);
         Value key = k.name("keys", k.load(k.lanes({n, s.dk}), keys,
                                           t.bufferK(j), k.index(s.dk), limit));
         Value u = k.name("u_rows", k.load(k.lanes({n, s.dv}), values,
@@ -173,6 +180,9 @@ Values RowPass::bufferedPairs(Values sums) {
         }
         return carried;
       });
+  if (next)
+    next->wantPairsFrom(t.count);
+  return sums;
 }
 
 } // namespace sinkstate

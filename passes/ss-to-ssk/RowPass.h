@@ -6,7 +6,7 @@
 #ifndef SINKSTATE_PASSES_SSTOSSK_ROWPASS_H
 #define SINKSTATE_PASSES_SSTOSSK_ROWPASS_H
 
-#include "StateTables.h"
+#include "NextState.h"
 
 namespace sinkstate {
 
@@ -19,8 +19,9 @@ namespace sinkstate {
 class RowPass {
 public:
   /// `rowsInFlight`: rows loaded together, the register axis of the row tiles.
-  RowPass(StateTables &tables, int64_t rowsInFlight)
-      : t(tables), k(tables.k), rowsInFlight(rowsInFlight) {}
+  /// `next`: the state whose memory is asked for meanwhile, or null.
+  RowPass(StateTables &tables, int64_t rowsInFlight, NextState *next = nullptr)
+      : t(tables), k(tables.k), rowsInFlight(rowsInFlight), next(next) {}
 
   /// `vectors`: tiles [dk]; returns one tile [dv] each, called by `names`.
   KernelBuilder::Values run(mlir::ValueRange vectors,
@@ -43,6 +44,7 @@ private:
   StateTables &t;
   KernelBuilder &k;
   int64_t rowsInFlight;
+  NextState *next;
   llvm::SmallVector<llvm::StringRef> names; ///< of the products
   Values vectors;        ///< as given, for the buffered pairs
   Values decayedVectors; ///< channel decay folded in, for what is older

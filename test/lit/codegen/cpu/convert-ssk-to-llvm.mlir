@@ -4,7 +4,7 @@
 
 // 100 = 6 x 16 + 4, and 3 = 2 + 1: no vector has another length.
 // CHECK-LABEL: llvm.func internal @copy.program(
-// CHECK-SAME: %[[A:.*]]: !llvm.ptr {llvm.noalias}, %[[B:.*]]: !llvm.ptr {llvm.noalias}, %{{.*}}: !llvm.ptr, %{{.*}}: i64)
+// CHECK-SAME: %[[A:.*]]: !llvm.ptr {llvm.noalias}, %[[B:.*]]: !llvm.ptr {llvm.noalias}, %{{.*}}: !llvm.ptr, %{{.*}}: i64, %{{.*}}: i64)
 // CHECK-SAME: no_inline
 // CHECK-SAME: "no-builtins"
 // CHECK-COUNT-6: llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr -> vector<16xf32>
@@ -17,15 +17,19 @@
 // NARROW-COUNT-25: llvm.load %{{.*}} : !llvm.ptr -> vector<4xf32>
 // NARROW: llvm.load %{{.*}} : !llvm.ptr -> vector<2xf32>
 
-// The entry point loads the arguments and loops over programs.
+// The entry point loads the arguments and loops over programs, each of which
+// hears of the one after it.
 // CHECK-LABEL: llvm.func @copy(
 // CHECK-SAME: %[[ARGS:.*]]: !llvm.ptr, %[[ROUTINES:.*]]: !llvm.ptr, %[[BEGIN:.*]]: i64, %[[END:.*]]: i64)
 // CHECK: llvm.load %[[ARGS]]
 // CHECK: %[[SLOT:.*]] = llvm.getelementptr %[[ARGS]][1]
 // CHECK: llvm.load %[[SLOT]]
+// CHECK: %[[LAST:.*]] = arith.subi %[[END]]
 // CHECK: scf.for %[[P:.*]] = %[[BEGIN]] to %[[END]]
-// CHECK: llvm.call @copy.program(%{{.*}}, %{{.*}}, %[[ROUTINES]], %[[P]])
-// LLVM-DAG: define internal void @copy.program(ptr noalias %{{.*}}, ptr noalias %{{.*}}, ptr %{{.*}}, i64 %{{.*}})
+// CHECK: %[[BEHIND:.*]] = arith.addi %[[P]]
+// CHECK: %[[NEXT:.*]] = arith.minsi %[[BEHIND]], %[[LAST]]
+// CHECK: llvm.call @copy.program(%{{.*}}, %{{.*}}, %[[ROUTINES]], %[[P]], %[[NEXT]])
+// LLVM-DAG: define internal void @copy.program(ptr noalias %{{.*}}, ptr noalias %{{.*}}, ptr %{{.*}}, i64 %{{.*}}, i64 %{{.*}})
 // LLVM-DAG: define void @copy(ptr %{{.*}}, ptr %{{.*}}, i64 %{{.*}}, i64 %{{.*}})
 ssk.kernel @copy(%a: !ssk.global<f32> {ssk.name = "a"}, %b: !ssk.global<f32> {ssk.name = "b"}) {
   %c0 = arith.constant 0 : index
@@ -128,5 +132,16 @@ ssk.kernel @math(%a: !ssk.global<f32> {ssk.name = "a"}) {
   %g = math.log %l : f32
   %s = math.sqrt %g : f32
   ssk.write %s, %a[%c0] : !ssk.global<f32>
+  ssk.return
+}
+
+// Every line of 64 bytes is asked for.
+// CHECK-LABEL: llvm.func internal @ahead.program
+// CHECK-COUNT-7: llvm.intr.prefetch
+// CHECK-NOT: llvm.intr.prefetch
+// CHECK: llvm.return
+ssk.kernel @ahead(%a: !ssk.global<f32> {ssk.name = "a"}) {
+  %n = ssk.next_program : index
+  ssk.prefetch %a[%n] {count = 100 : i64} : !ssk.global<f32>
   ssk.return
 }

@@ -76,3 +76,21 @@ ssk.kernel @other_dialect(%x: f32 {ssk.name = "x"}) {
   %m = memref.alloca() : memref<4xf32>
   ssk.return
 }
+
+// -----
+
+// Programs of a GPU run side by side: none is the next.
+ssk.kernel @next_program(%x: !ssk.global<i64> {ssk.name = "x"}) {
+  // expected-error@+1 {{'ssk.next_program' op cannot be printed as CUDA C++}}
+  %n = ssk.next_program : index
+  ssk.return
+}
+
+// -----
+
+ssk.kernel @prefetch(%x: !ssk.global<f32> {ssk.name = "x"}) {
+  %p = ssk.program_id : index
+  // expected-error@+1 {{'ssk.prefetch' op cannot be printed as CUDA C++}}
+  ssk.prefetch %x[%p] {count = 4 : i64} : !ssk.global<f32>
+  ssk.return
+}

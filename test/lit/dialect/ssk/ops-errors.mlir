@@ -498,3 +498,12 @@ ssk.kernel @iota_of_rows() {
   %t = ssk.iota : !ssk.tile<4x8xi32, lanes = 1>
   ssk.return
 }
+
+// -----
+
+ssk.kernel @prefetch(%a: !ssk.global<f32> {ssk.name = "a"}) {
+  %p = ssk.program_id : index
+  // expected-error@+1 {{attribute 'count' failed to satisfy constraint}}
+  ssk.prefetch %a[%p] {count = 0 : i64} : !ssk.global<f32>
+  ssk.return
+}

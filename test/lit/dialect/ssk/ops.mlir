@@ -99,6 +99,15 @@ ssk.kernel @copies(%rows: !ssk.global<f32> {ssk.name = "rows"}, %n: i64 {ssk.nam
   ssk.return
 }
 
+// CHECK-LABEL: ssk.kernel @ahead
+ssk.kernel @ahead(%rows: !ssk.global<f32> {ssk.name = "rows"}) {
+  // CHECK: %[[NEXT:.*]] = ssk.next_program : index
+  %n = ssk.next_program : index
+  // CHECK: ssk.prefetch %{{.*}}[%[[NEXT]]] {count = 256 : i64} : !ssk.global<f32>
+  ssk.prefetch %rows[%n] {count = 256 : i64} : !ssk.global<f32>
+  ssk.return
+}
+
 // CHECK-LABEL: ssk.kernel @numbers
 ssk.kernel @numbers(%bytes: !ssk.global<f8E4M3FN> {ssk.name = "bytes"}, %n: !ssk.global<i32> {ssk.name = "n"}) {
   %c0 = arith.constant 0 : index

@@ -6,6 +6,7 @@
 // RUN: ss-opt --ss-pipeline="device=cpu report=true" %s -o %t.cpu 2>&1 | FileCheck %s --check-prefix=CPU
 // RUN: ss-opt --ss-pipeline="rows-in-flight=2 programs-per-block=4 report=true" %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=OPTIONS
 // RUN: FileCheck %s --check-prefix=KERNELS < %t.default
+// RUN: FileCheck %s --check-prefix=AHEAD < %t.cpu
 // RUN: not ss-opt --ss-pipeline="device=sm_61" %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=DEVICE
 // RUN: not ss-opt --ss-pipeline="rows-in-flight=-1" %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=ROWS
 
@@ -30,12 +31,28 @@ ss.model @model {
 // GPU: remark: @mamba2_decode_{{.*}}: 8 rows in flight, 1 warps a block, 20 resident blocks (sm_90: {{.*}}71 to 65 us{{.*}})
 // GPU: remark: @kda_decode_{{.*}}: 4 rows in flight, 1 warps a block, 24 resident blocks (sm_90: {{.*}})
 
-// CPU: remark: @gdn_decode_{{.*}}: 1 rows in flight (cpu: one row at a time leaves the vector registers to the sums)
+// CPU: remark: @gdn_decode_{{.*}}: 1 rows in flight (cpu: one row at a time leaves the vector registers to the sums; the next state's memory is asked for meanwhile)
 // CPU: remark: @mamba2_decode_{{.*}}: 1 rows in flight (cpu:
 
 // OPTIONS: remark: @gdn_decode_{{.*}}: 2 rows in flight, 4 warps a block (sm_90: as the options ask for)
 // OPTIONS: remark: @mamba2_decode_{{.*}}: 4 rows in flight, 4 warps a block (sm_90: as the options ask for)
 
+// The state that follows: its tables, its weights, decays and inputs at once, then
+// a row or a pair of it with every one of this state's, and what it has more of.
+// AHEAD: ssk.kernel @gdn_decode
+// AHEAD: %[[NEXT:.*]] = ssk.next_program
+// AHEAD-COUNT-6: ssk.prefetch
+// AHEAD: scf.for
+// AHEAD: ssk.prefetch %{{.*}} {count = 256 : i64}
+// AHEAD: ssk.accumulate
+// AHEAD: scf.for
+// AHEAD-NEXT: arith.cmpi slt
+// AHEAD: ssk.prefetch %{{.*}} {count = 256 : i64}
+// AHEAD: ssk.kernel @gdn_compact
+// AHEAD-NOT: ssk.prefetch
+// AHEAD: ssk.kernel @gdn_densify
+
+// KERNELS-NOT: ssk.prefetch
 // KERNELS: ssk.kernel @gdn_decode{{.*}}{programs_per_block = 1
 // KERNELS: ssk.kernel @mamba2_decode{{.*}}min_blocks = 20
 // KERNELS: ssk.kernel @kda_decode{{.*}}min_blocks = 24

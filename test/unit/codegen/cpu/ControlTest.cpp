@@ -154,6 +154,27 @@ TEST_P(ControlTest, ArgumentsThatMayAliasMayBeEqual) {
   EXPECT_EQ(a, (std::vector<float>{6, 6}));
 }
 
+TEST_P(ControlTest, ProgramsKnowTheNextOneOfTheirRange) {
+  // What is asked for may lie anywhere, and nothing waits for it.
+  std::string text = R"(
+    ssk.kernel @f(%a: !ssk.global<f32> {ssk.name = "a"}, %next: !ssk.global<i64> {ssk.name = "next"}) {
+      %far = arith.constant 1000000000000 : index
+      %p = ssk.program_id : index
+      %n = ssk.next_program : index
+      ssk.prefetch %a[%n] {count = 100 : i64} : !ssk.global<f32>
+      ssk.prefetch %a[%far] {count = 1 : i64} : !ssk.global<f32>
+      %i = arith.index_cast %n : index to i64
+      ssk.write %i, %next[%p] : !ssk.global<i64>
+      ssk.return
+    })";
+  Kernels kernels(text, GetParam());
+  std::vector<float> a(4);
+  std::vector<int64_t> next(8, -1);
+  kernels.run("f", 0, 3, a.data(), next.data());
+  kernels.run("f", 5, 7, a.data(), next.data());
+  EXPECT_EQ(next, (std::vector<int64_t>{1, 2, 2, -1, -1, 6, 6, -1}));
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, ControlTest, testing::ValuesIn(getTargets()),
                          getTargetName);
 

@@ -93,31 +93,51 @@ TEST_P(MatmulTest, AllTransposesAndTypes) {
   check<float, float, float>(t, {1, 1, 1}, false, false, "f32", "f32", "f32");
 }
 
-TEST_P(MatmulTest, FactorsMayBeTheSameScratch) {
-  std::string text = R"(
-    ssk.kernel @f(%a: !ssk.global<f32> {ssk.name = "a"}, %c: !ssk.global<f64> {ssk.name = "c"}) {
+/// The Gram matrix of the rows of one factor, which is computed up to its
+/// diagonal: the bits of a product of two factors, and symmetric.
+template <typename C>
+void checkGram(const Target &target, int m, int k, const std::string &element) {
+  Kernels kernels(substitute(R"(
+    ssk.kernel @f(%a: !ssk.global<f32> {ssk.name = "a"}, %c: !ssk.global<${E}> {ssk.name = "c"}) {
       %c0 = arith.constant 0 : index
-      %s = ssk.alloc : !ssk.shared<9x20xf32>
-      %g = ssk.alloc : !ssk.shared<9x9xf64>
-      %t = ssk.load %a[%c0] : !ssk.global<f32> -> !ssk.tile<9x20xf32, lanes = 1>
-      ssk.store %t, %s[%c0, %c0] : !ssk.tile<9x20xf32, lanes = 1>, !ssk.shared<9x20xf32>
-      ssk.matmul %s, %s into %g {transpose_b} : !ssk.shared<9x20xf32>, !ssk.shared<9x20xf32>, !ssk.shared<9x9xf64>
-      %u = ssk.load %g[%c0, %c0] : !ssk.shared<9x9xf64> -> !ssk.tile<9x9xf64, lanes = 1>
-      ssk.store %u, %c[%c0] : !ssk.tile<9x9xf64, lanes = 1>, !ssk.global<f64>
+      %s = ssk.alloc : !ssk.shared<${A}>
+      %g = ssk.alloc : !ssk.shared<${C}>
+      %t = ssk.load %a[%c0] : !ssk.global<f32> -> !ssk.tile<${A}, lanes = 1>
+      ssk.store %t, %s[%c0, %c0] : !ssk.tile<${A}, lanes = 1>, !ssk.shared<${A}>
+      ssk.matmul %s, %s into %g {transpose_b} : !ssk.shared<${A}>, !ssk.shared<${A}>, !ssk.shared<${C}>
+      %u = ssk.load %g[%c0, %c0] : !ssk.shared<${C}> -> !ssk.tile<${C}, lanes = 1>
+      ssk.store %u, %c[%c0] : !ssk.tile<${C}, lanes = 1>, !ssk.global<${E}>
       ssk.return
-    })";
-  Kernels kernels(text, GetParam());
-  auto a = randomVector<float>(180, 1);
-  std::vector<double> c(81);
+    })",
+                             {{"A", shape(m, k, "f32")},
+                              {"C", shape(m, m, element)},
+                              {"E", element}}),
+                  target);
+  auto a = randomVector<float>(m * k, 1);
+  std::vector<C> c(m * m, C(99));
   kernels.run("f", 0, 1, a.data(), c.data());
-  for (int i = 0; i < 9; ++i)
-    for (int j = 0; j < 9; ++j) {
-      double expected = 0;
-      for (int l = 0; l < 20; ++l)
-        expected += double(a[i * 20 + l]) * a[j * 20 + l];
-      EXPECT_NEAR(c[i * 9 + j], expected, 1e-13);
-      EXPECT_EQ(c[i * 9 + j], c[j * 9 + i]) << "a Gram matrix is symmetric";
+  for (int i = 0; i < m; ++i)
+    for (int j = 0; j < m; ++j) {
+      double fused = 0, plain = 0;
+      for (int l = 0; l < k; ++l) {
+        double x = a[i * k + l], y = a[j * k + l];
+        fused = std::fma(x, y, fused);
+        plain = plain + x * y;
+      }
+      C got = c[i * m + j];
+      EXPECT_TRUE(got == C(fused) || got == C(plain))
+          << m << "x" << k << " " << element << " at " << i << ", " << j << ": "
+          << got << " is not " << fused;
+      EXPECT_EQ(got, c[j * m + i]) << "a Gram matrix is symmetric";
     }
+}
+
+TEST_P(MatmulTest, FactorsMayBeTheSameScratch) {
+  // Whole vectors, tails of every length, more rows than registers sum.
+  for (int m : {1, 2, 9, 15, 16, 24, 27, 40})
+    checkGram<double>(GetParam(), m, 20, "f64");
+  checkGram<double>(GetParam(), 24, 1, "f64");
+  checkGram<float>(GetParam(), 13, 17, "f32");
 }
 
 /// a and b into scratch of f64 and T; t b in place of b, then b (t b)^T in
