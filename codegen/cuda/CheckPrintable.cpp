@@ -65,10 +65,17 @@ static LogicalResult checkOp(Operation *op) {
         return failed(checkLoop(loop)) ? failure() : checkCarriedTypes(op);
       })
       .Case<scf::IfOp>([&](auto) { return checkCarriedTypes(op); })
+      .Case<ssk::PartsOp>([&](ssk::PartsOp parts) -> LogicalResult {
+        if (!parts.getThrough().empty())
+          return success();
+        return op->emitOpError("has no scratch to add up its parts through, expected "
+                               "ssk-prepare to have run");
+      })
       .Case<ssk::KernelOp, ssk::ReturnOp, ssk::ProgramIdOp, ssk::AllocOp, ssk::FillOp,
             ssk::ReadOp, ssk::WriteOp, ssk::SplatOp, ssk::IotaOp, ssk::MapOp, ssk::YieldOp, ssk::ReduceOp,
             ssk::DotOp, ssk::AccumulateOp,
-            ssk::MatmulOp, ssk::TopKOp, ssk::CallOp, ssk::SyncOp, ssk::CopyOp, ssk::WaitCopiesOp, scf::YieldOp>(
+            ssk::MatmulOp, ssk::TopKOp, ssk::CallOp, ssk::SyncOp, ssk::CopyOp, ssk::WaitCopiesOp,
+            ssk::YieldPartOp, scf::YieldOp>(
           [](auto) { return success(); })
       .Default([](Operation *other) -> LogicalResult {
         if (codegen::isCppScalarOp(other))
@@ -85,9 +92,9 @@ LogicalResult cuda::checkCudaPrintable(ssk::KernelOp kernel) {
     return kernel.emitOpError("has programs_per_block = ")
            << perBlock << ", expected at most " << kMaxThreads / ssk::kWarpSize;
   CudaKernelInfo info = getCudaKernelInfo(kernel);
-  if (info.sharedBytes > kMaxSharedBytes)
+  if (info.sharedBytes * info.parts > kMaxSharedBytes)
     return kernel.emitOpError("needs ")
-           << info.sharedBytes << " bytes of shared memory a block (" << perBlock
+           << info.sharedBytes * info.parts << " bytes of shared memory a block (" << perBlock
            << " programs), expected at most " << kMaxSharedBytes
            << ": lower programs_per_block";
   bool failedAny = false;

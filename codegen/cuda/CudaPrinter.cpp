@@ -17,7 +17,8 @@ CudaKernelInfo cuda::getCudaKernelInfo(ssk::KernelOp kernel) {
   CudaKernelInfo info;
   info.programsPerBlock = kernel.getProgramsPerBlock();
   info.sharedBytes = ssk::getScratchBytes(kernel) * info.programsPerBlock;
-  info.isSharedDynamic = info.sharedBytes > kMaxStaticShared;
+  kernel.walk([&](ssk::PartsOp parts) { info.parts = parts.getCount(); });
+  info.isSharedDynamic = info.sharedBytes > kMaxStaticShared || info.parts > 1;
   // Those that run over a list of states which the device makes: most of the grid
   // that the host would have to launch finds nothing to do.
   StringRef role = kernel.getRole().value_or("");
@@ -38,7 +39,9 @@ std::vector<std::string> cuda::getDeviceHeaders(ssk::KernelOp kernel) {
   if (llvm::any_of(kernel.getArgumentTypes(), hasNarrowFloat))
     headers.insert("ss/half.cuh");
   kernel.walk([&](Operation *op) {
-    if (isa<ssk::LoadOp, ssk::StoreOp, ssk::SplatOp, ssk::IotaOp, ssk::MapOp, ssk::ReduceOp, ssk::DotOp,
+    if (isa<ssk::PartsOp>(op))
+      headers.insert("ss/parts.cuh");
+    else if (isa<ssk::LoadOp, ssk::StoreOp, ssk::SplatOp, ssk::IotaOp, ssk::MapOp, ssk::ReduceOp, ssk::DotOp,
             ssk::AccumulateOp>(op))
       headers.insert("ss/tile.cuh");
     else if (isa<ssk::FillOp>(op))

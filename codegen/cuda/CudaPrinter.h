@@ -24,9 +24,13 @@ struct CudaPrintOptions {
 /// What the launch of a printed kernel needs to know.
 struct CudaKernelInfo {
   int64_t programsPerBlock = 0;
-  /// Bytes of scratch of one block.
+  /// Warps that may run a program together, all of a block: a launch has blocks of
+  /// that many or of one. 1: every warp has its own program.
+  int64_t parts = 1;
+  /// Bytes of scratch of one block; with parts, of one warp.
   int64_t sharedBytes = 0;
-  /// True if the scratch must be requested at the launch (more than 48 KB).
+  /// True if the scratch must be requested at the launch (more than 48 KB, or warps
+  /// whose number the launch chooses).
   bool isSharedDynamic = false;
   /// True if every warp goes on to further programs, so that a grid of any size
   /// runs them all.

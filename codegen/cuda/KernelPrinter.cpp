@@ -23,7 +23,9 @@ static constexpr StringLiteral kUnrollAttr = "ssk.unroll";
 
 KernelPrinter::KernelPrinter(ssk::KernelOp kernel, const CudaPrintOptions &options)
     : kernel(kernel), options(options), forming(kernel),
-      plan(kernel, forming, getReservedNames()), info(getCudaKernelInfo(kernel)) {}
+      plan(kernel, forming, getReservedNames()), info(getCudaKernelInfo(kernel)) {
+  kernel.walk([&](ssk::PartsOp found) { parts = found; });
+}
 
 std::string KernelPrinter::print() {
   printBanner();
@@ -71,10 +73,13 @@ void KernelPrinter::printBanner() {
   out.comment("");
   std::string frame = "One warp a program, " + std::to_string(info.programsPerBlock) +
                       (info.programsPerBlock == 1 ? " program a block" : " programs a block");
+  if (info.parts > 1)
+    frame = "A block of 1 or " + std::to_string(info.parts) + " warps a program";
   if (info.sharedBytes)
     frame += ", " + std::to_string(info.sharedBytes) +
              (info.isSharedDynamic ? " bytes of dynamic shared memory"
-                                   : " bytes of shared memory");
+                                   : " bytes of shared memory") +
+             (info.parts > 1 ? " a warp" : "");
   out.comment(frame + (info.loops ? ", in a loop over programs." : "."));
   SmallVector<StringRef> read, written;
   for (BlockArgument argument : kernel.getBody().getArguments()) {
@@ -99,7 +104,8 @@ void KernelPrinter::printScratch() {
   if (slots.empty())
     return;
   out.blank();
-  out.comment("What one program keeps in shared memory.");
+  out.comment(info.parts > 1 ? "What one warp keeps in shared memory."
+                             : "What one program keeps in shared memory.");
   out.open("struct " + kernel.getName() + "_scratch");
   for (const ssk::ScratchSlot &slot : slots) {
     bool isUnion = slot.allocs.size() > 1;
@@ -120,7 +126,8 @@ void KernelPrinter::printScratch() {
 }
 
 void KernelPrinter::printSignature() {
-  std::string bounds = std::to_string(kernel.getProgramsPerBlock() * ssk::kWarpSize);
+  std::string bounds =
+      std::to_string(kernel.getProgramsPerBlock() * info.parts * ssk::kWarpSize);
   if (std::optional<int64_t> blocks = kernel.getMinBlocks())
     bounds += ", " + std::to_string(*blocks);
   out.line("extern \"C\" __global__ void __launch_bounds__(" + bounds + ")");
@@ -152,6 +159,10 @@ void KernelPrinter::printPrologue() {
     out.line("const int64_t program = " + first + ";");
     out.line("if (program >= programs)");
     out.line("  return;");
+  }
+  if (info.parts > 1) {
+    out.line("const int warp = threadIdx.x >> 5;");
+    out.line("const int warps = blockDim.x >> 5;");
   }
   if (!kernel.getBody().getOps<ssk::AllocOp>().empty())
     printScratchOfProgram(perBlock);
@@ -203,7 +214,7 @@ void KernelPrinter::printScratchOfProgram(int64_t perBlock) {
     out.line("__shared__ " + type + " scratch_of_programs[" + Twine(perBlock) + "];");
   std::string all = isDynamic ? "reinterpret_cast<" + type + " *>(shared_memory)"
                               : "scratch_of_programs";
-  out.line(type + " &scratch = " + all + "[threadIdx.x >> 5];");
+  out.line(type + " &scratch = " + all + (info.parts > 1 ? "[warp];" : "[threadIdx.x >> 5];"));
 }
 
 //===----------------------------------------------------------------------===//
@@ -272,6 +283,7 @@ void KernelPrinter::printStatement(Operation &op) {
         out.line("ss::top_k(" + getText(top.getIndices()) + ", " + getText(top.getValues()) +
                  ", " + getText(top.getCount()) + ");");
       })
+      .Case<ssk::PartsOp>([&](auto typed) { printParts(typed); })
       .Case<scf::ForOp>([&](auto typed) { printFor(typed); })
       .Case<scf::IfOp>([&](auto typed) { printIf(typed); })
       .Default([&](Operation *scalar) { printScalar(scalar->getResult(0)); });
@@ -303,6 +315,63 @@ void KernelPrinter::printFor(scf::ForOp loop) {
   printYields(loop.getRegionIterArgs(), loop.getBody()->getTerminator()->getOperands());
   out.close();
   out.blank();
+}
+
+/// `float4, 128`: the widest access of a lane to scratch, and the tile's length.
+static std::string getPartArguments(Value tile) {
+  auto type = cast<ssk::TileType>(tile.getType());
+  int64_t length = type.getShape()[0];
+  return (getAccessType(type.getElementType(), ssk::getLaneWidth(length)) + ", " +
+          Twine(length))
+      .str();
+}
+
+/// Every warp runs its parts and keeps what they add up to; the first one adds the
+/// others' and goes on alone. The warp of the last part goes on with the last body.
+void KernelPrinter::printParts(ssk::PartsOp parts) {
+  ValueRange own(parts.getLast().getArguments());
+  for (Value tile : parts.getSums())
+    declareTile(tile);
+  for (Value tile : own)
+    declareTile(tile);
+  std::string part = getName(parts.getPart()).str();
+  std::string count = std::to_string(parts.getCount());
+  std::string lastPart = std::to_string(parts.getCount() - 1);
+  out.open("for (int64_t " + part + " = warp; " + part + " < " + count + "; " + part +
+           " += warps)");
+  printBlock(parts.getBody().front(), /*isTail=*/false);
+  printYields(own, parts.getYielded());
+  out.open("if (" + part + " < " + lastPart + ")");
+  printKept(parts, own, part + " == warp");
+  out.close();
+  out.close();
+  out.open("if (warp == warps - 1)");
+  printBlock(parts.getLast().front(), /*isTail=*/false);
+  printYields(parts.getSums(), parts.getLastYielded());
+  printKept(parts, parts.getSums(), "warp == " + lastPart);
+  out.close();
+  out.line("__syncthreads();");
+  out.line("if (warp > 0)");
+  out.line("  return;");
+  for (auto [scratch, sum] : llvm::zip(parts.getThrough(), parts.getSums()))
+    out.line("ss::add_parts<" + getPartArguments(sum) + ", " + count + ">(" + getName(sum) +
+             ", " + getText(scratch) + ", warps, sizeof(scratch));");
+  out.blank();
+}
+
+/// `ss::keep_part<float4, 128>(scratch.part_sum, h_q, isFirst)`, one for each sum.
+void KernelPrinter::printKept(ssk::PartsOp parts, ValueRange tiles, StringRef isFirst) {
+  for (auto [scratch, tile] : llvm::zip(parts.getThrough(), tiles))
+    out.line("ss::keep_part<" + getPartArguments(tile) + ">(" + getText(scratch) + ", " +
+             getName(tile) + ", " + isFirst + ");");
+}
+
+/// Whether the other warps of the program are not there any more, or never were.
+bool KernelPrinter::isOfFirstWarp(Operation *op) const {
+  if (!parts)
+    return true;
+  Operation *here = parts->getBlock()->findAncestorOpInBlock(*op);
+  return here && parts->isBeforeInBlock(here);
 }
 
 /// A branch that only chooses one of two scalar expressions.

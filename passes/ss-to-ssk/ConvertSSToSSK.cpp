@@ -119,8 +119,10 @@ struct ConvertSSToSSK final
                                                              : rowsInFlight;
     if (programsPerBlock > 0)
       tuning.programsPerBlock = programsPerBlock;
-    if (tuning.programsPerBlock > 1) // measured for one
-      tuning.residentBlocks = std::nullopt;
+    if (tuning.programsPerBlock > 1) { // measured for one
+      tuning.residentWarps = std::nullopt;
+      tuning.parts = 1;
+    }
     return tuning;
   }
 
@@ -130,9 +132,12 @@ struct ConvertSSToSSK final
     remark << kernel.getName() << ": " << tuning.rowsInFlight
            << " rows in flight";
     if (device != "cpu") {
-      remark << ", " << tuning.programsPerBlock << " warps a block";
-      if (tuning.residentBlocks)
-        remark << ", " << *tuning.residentBlocks << " resident blocks";
+      if (tuning.parts > 1)
+        remark << ", 1 or " << tuning.parts << " warps a state";
+      else
+        remark << ", " << tuning.programsPerBlock << " warps a block";
+      if (tuning.residentWarps)
+        remark << ", " << *tuning.residentWarps << " resident warps";
     }
     remark << " (" << device << ": " << tuning.reason << ")";
     if (role == "compact")
@@ -167,8 +172,8 @@ struct ConvertSSToSSK final
         ssk::KernelOp::create(builder, function.getLoc(), function.getName(),
                               types, names, roleName.getValue(),
                               tuning.programsPerBlock);
-    if (tuning.residentBlocks)
-      kernel.setMinBlocks(tuning.residentBlocks);
+    if (tuning.residentWarps)
+      kernel.setMinBlocks(*tuning.residentWarps / tuning.parts);
     if (report)
       explain(kernel, roleName.getValue(), shape, tuning);
     if (roleName.getValue() == "densify" && !shape.isNarrow())
@@ -180,7 +185,7 @@ struct ConvertSSToSSK final
       builder.setInsertionPoint(body->getTerminator());
     KernelArguments arguments(role->signature, body->getArguments());
     KernelBuilder k(builder, kernel, fused->getLoc());
-    KernelChoices choices{tuning.rowsInFlight};
+    KernelChoices choices{tuning.rowsInFlight, tuning.parts};
     if (failed(role->lower(*fused, shape, arguments, choices, k)))
       return failure();
     if (!body->mightHaveTerminator())

@@ -23,10 +23,13 @@ namespace sinkstate {
 /// How one kernel is made for a device.
 struct KernelTuning {
   int64_t rowsInFlight;     ///< rows of a state that are loaded together
-  int64_t programsPerBlock; ///< warps of a block, on a GPU
-  /// Blocks that a multiprocessor should hold; nothing: the GPU's compiler
-  /// decides.
-  std::optional<int64_t> residentBlocks;
+  int64_t programsPerBlock; ///< of one warp each, on a GPU
+  /// Parts of a state in a decode: as many warps, or one, take a state on a GPU.
+  /// With more than one a block is one program.
+  int64_t parts;
+  /// Warps that a multiprocessor should hold, in blocks of as many as a kernel may
+  /// have; nothing: the GPU's compiler decides.
+  std::optional<int64_t> residentWarps;
   llvm::StringRef reason; ///< what was measured, in one line
 };
 

@@ -19,8 +19,11 @@ namespace sinkstate {
 class RowPass {
 public:
   /// `rowsInFlight`: rows loaded together, the register axis of the row tiles.
-  RowPass(StateTables &tables, int64_t rowsInFlight)
-      : t(tables), k(tables.k), rowsInFlight(rowsInFlight) {}
+  /// `parts`: sums that the stored rows are divided into and that are added up at
+  /// the end; pairs belong to the last of them. More than one: ssk.parts, for
+  /// several warps.
+  RowPass(StateTables &tables, int64_t rowsInFlight, int64_t parts = 1)
+      : t(tables), k(tables.k), rowsInFlight(rowsInFlight), parts(parts) {}
 
   /// `vectors`: tiles [dk]; returns one tile [dv] each, called by `names`.
   KernelBuilder::Values run(mlir::ValueRange vectors,
@@ -31,10 +34,14 @@ private:
   using Values = KernelBuilder::Values;
   using Chunk = llvm::function_ref<Values(mlir::Value first, int64_t rows,
                                           mlir::Value limit, Values sums)>;
+  /// Products with what is stored, pairs left out: of one part, or (null) of all.
+  Values storedRows(mlir::Value part);
   Values components(Values sums);
+  void storeCoefficients();
   Values denseRows(Values sums);
   Values bufferedPairs(Values sums);
-  /// Runs `chunk` over [0, count), n rows at a time and a masked rest.
+  /// Runs `chunk` over the part's rows of [0, count), n rows at a time and a masked
+  /// rest. The parts take chunks in turn.
   Values overRows(mlir::Value count, Values sums, int64_t n, Chunk chunk);
   /// Rows of components loaded together: those of fewer bytes take fewer
   /// registers, and more of them are as many bytes on their way.
@@ -42,12 +49,14 @@ private:
 
   StateTables &t;
   KernelBuilder &k;
-  int64_t rowsInFlight;
+  int64_t rowsInFlight, parts;
+  mlir::Value part; ///< at hand; null where there is one alone
   llvm::SmallVector<llvm::StringRef> names; ///< of the products
   Values vectors;        ///< as given, for the buffered pairs
   Values decayedVectors; ///< channel decay folded in, for what is older
   mlir::Value logDecay;
   mlir::Value scale; ///< exp(G) of a scalar decay; null for channel decays
+  Values coefficients; ///< of dense rows, scratch
 };
 
 } // namespace sinkstate
