@@ -11,6 +11,7 @@
 
 using namespace mlir;
 using namespace sinkstate;
+using cuda::kMaxStaticShared;
 
 /// Shared memory that data center GPUs give one block; the smallest give 99 KB.
 static constexpr int64_t kMaxSharedBytes = 227 * 1024;
@@ -92,9 +93,13 @@ LogicalResult cuda::checkCudaPrintable(ssk::KernelOp kernel) {
     return kernel.emitOpError("has programs_per_block = ")
            << perBlock << ", expected at most " << kMaxThreads / ssk::kWarpSize;
   CudaKernelInfo info = getCudaKernelInfo(kernel);
-  if (info.sharedBytes * info.parts > kMaxSharedBytes)
+  if (info.parts > 1 && info.sharedBytes * info.parts > kMaxStaticShared)
     return kernel.emitOpError("needs ")
-           << info.sharedBytes * info.parts << " bytes of shared memory a block (" << perBlock
+           << info.sharedBytes << " bytes of shared memory for each of " << info.parts
+           << " warps, expected at most " << kMaxStaticShared << " for all of them";
+  if (info.sharedBytes > kMaxSharedBytes)
+    return kernel.emitOpError("needs ")
+           << info.sharedBytes << " bytes of shared memory a block (" << perBlock
            << " programs), expected at most " << kMaxSharedBytes
            << ": lower programs_per_block";
   bool failedAny = false;

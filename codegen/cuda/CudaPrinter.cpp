@@ -1,6 +1,7 @@
 //===- CudaPrinter.cpp - Source files of kernels --------------------------===//
 
 #include "codegen/cuda/CudaPrinter.h"
+#include "codegen/cuda/CudaTypes.h"
 #include "codegen/cuda/KernelPrinter.h"
 #include "passes/ssk/ScratchSlots.h"
 
@@ -10,15 +11,13 @@ using namespace mlir;
 using namespace sinkstate;
 using namespace sinkstate::cuda;
 
-/// Shared memory that a kernel may have without asking at the launch.
-static constexpr int64_t kMaxStaticShared = 48 * 1024;
 
 CudaKernelInfo cuda::getCudaKernelInfo(ssk::KernelOp kernel) {
   CudaKernelInfo info;
   info.programsPerBlock = kernel.getProgramsPerBlock();
   info.sharedBytes = ssk::getScratchBytes(kernel) * info.programsPerBlock;
   kernel.walk([&](ssk::PartsOp parts) { info.parts = parts.getCount(); });
-  info.isSharedDynamic = info.sharedBytes > kMaxStaticShared || info.parts > 1;
+  info.isSharedDynamic = info.sharedBytes > kMaxStaticShared;
   // Those that run over a list of states which the device makes: most of the grid
   // that the host would have to launch finds nothing to do.
   StringRef role = kernel.getRole().value_or("");

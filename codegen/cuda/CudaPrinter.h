@@ -24,13 +24,12 @@ struct CudaPrintOptions {
 /// What the launch of a printed kernel needs to know.
 struct CudaKernelInfo {
   int64_t programsPerBlock = 0;
-  /// Warps that may run a program together, all of a block: a launch has blocks of
-  /// that many or of one. 1: every warp has its own program.
+  /// More than 1: the text has a second kernel, NAME_parts, that does the same, to the
+  /// bit, with a block of that many warps for every program.
   int64_t parts = 1;
-  /// Bytes of scratch of one block; with parts, of one warp.
+  /// Bytes of scratch of one block.
   int64_t sharedBytes = 0;
-  /// True if the scratch must be requested at the launch (more than 48 KB, or warps
-  /// whose number the launch chooses).
+  /// True if the scratch must be requested at the launch (more than 48 KB).
   bool isSharedDynamic = false;
   /// True if every warp goes on to further programs, so that a grid of any size
   /// runs them all.

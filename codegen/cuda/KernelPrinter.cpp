@@ -18,6 +18,9 @@ using namespace sinkstate::cuda;
 
 /// What a kernel is for, in words: printed in its banner.
 static constexpr StringLiteral kCommentAttr = "ssk.comment";
+/// Warps on a multiprocessor for which the kernel with a warp for each part has
+/// registers: 128 each, so that all of a chunk's loads are on their way at once.
+static constexpr int64_t kWarpsOfParts = 16;
 /// Unit attribute of a loop that is printed with `#pragma unroll`.
 static constexpr StringLiteral kUnrollAttr = "ssk.unroll";
 
@@ -36,6 +39,8 @@ std::string KernelPrinter::print() {
   if (info.loops)
     out.close();
   out.close();
+  if (parts)
+    printEntries();
   return out.take();
 }
 
@@ -73,13 +78,13 @@ void KernelPrinter::printBanner() {
   out.comment("");
   std::string frame = "One warp a program, " + std::to_string(info.programsPerBlock) +
                       (info.programsPerBlock == 1 ? " program a block" : " programs a block");
-  if (info.parts > 1)
-    frame = "A block of 1 or " + std::to_string(info.parts) + " warps a program";
+  if (parts)
+    frame = "One warp a program and a block, or " + std::to_string(info.parts) + " warps";
   if (info.sharedBytes)
     frame += ", " + std::to_string(info.sharedBytes) +
              (info.isSharedDynamic ? " bytes of dynamic shared memory"
                                    : " bytes of shared memory") +
-             (info.parts > 1 ? " a warp" : "");
+             (parts ? " a warp" : "");
   out.comment(frame + (info.loops ? ", in a loop over programs." : "."));
   SmallVector<StringRef> read, written;
   for (BlockArgument argument : kernel.getBody().getArguments()) {
@@ -104,7 +109,7 @@ void KernelPrinter::printScratch() {
   if (slots.empty())
     return;
   out.blank();
-  out.comment(info.parts > 1 ? "What one warp keeps in shared memory."
+  out.comment(parts ? "What one warp keeps in shared memory."
                              : "What one program keeps in shared memory.");
   out.open("struct " + kernel.getName() + "_scratch");
   for (const ssk::ScratchSlot &slot : slots) {
@@ -125,13 +130,48 @@ void KernelPrinter::printScratch() {
   out.blank();
 }
 
+/// Of the kernel, or of what both kernels of one with parts do.
 void KernelPrinter::printSignature() {
-  std::string bounds =
-      std::to_string(kernel.getProgramsPerBlock() * info.parts * ssk::kWarpSize);
-  if (std::optional<int64_t> blocks = kernel.getMinBlocks())
-    bounds += ", " + std::to_string(*blocks);
+  if (parts) {
+    out.line("template <int warps>");
+    out.line("__device__ __forceinline__ void");
+    return printParameters(kernel.getName() + "_body");
+  }
+  std::optional<int64_t> blocks = kernel.getMinBlocks();
+  printBounds(kernel.getProgramsPerBlock(), blocks.value_or(0));
+  printParameters(kernel.getName());
+}
+
+/// `minBlocks`: that a multiprocessor should hold; 0: the GPU's compiler decides.
+void KernelPrinter::printBounds(int64_t warps, int64_t minBlocks) {
+  std::string bounds = std::to_string(warps * ssk::kWarpSize);
+  if (minBlocks > 0)
+    bounds += ", " + std::to_string(minBlocks);
   out.line("extern \"C\" __global__ void __launch_bounds__(" + bounds + ")");
-  out.line(kernel.getName() + "(");
+}
+
+/// The two kernels around a body with parts.
+void KernelPrinter::printEntries() {
+  auto printEntry = [&](int64_t warps, const Twine &name, int64_t minBlocks) {
+    out.blank();
+    printBounds(warps, minBlocks);
+    printParameters(name);
+    out.line(kernel.getName() + "_body<" + Twine(warps) + ">(");
+    out.indent();
+    out.indent();
+    for (BlockArgument argument : kernel.getBody().getArguments())
+      out.line(getName(argument) + ",");
+    out.line("programs);");
+    out.outdent();
+    out.outdent();
+    out.close();
+  };
+  printEntry(1, kernel.getName(), kernel.getMinBlocks().value_or(0));
+  printEntry(info.parts, kernel.getName() + "_parts", kWarpsOfParts / info.parts);
+}
+
+void KernelPrinter::printParameters(const Twine &name) {
+  out.line(name + "(");
   out.indent();
   out.indent();
   for (BlockArgument argument : kernel.getBody().getArguments()) {
@@ -160,10 +200,8 @@ void KernelPrinter::printPrologue() {
     out.line("if (program >= programs)");
     out.line("  return;");
   }
-  if (info.parts > 1) {
-    out.line("const int warp = threadIdx.x >> 5;");
-    out.line("const int warps = blockDim.x >> 5;");
-  }
+  if (parts)
+    out.line("const int warp = warps > 1 ? threadIdx.x >> 5 : 0;");
   if (!kernel.getBody().getOps<ssk::AllocOp>().empty())
     printScratchOfProgram(perBlock);
   WalkResult writes = kernel.walk([](ssk::WriteOp) { return WalkResult::interrupt(); });
@@ -205,6 +243,10 @@ void KernelPrinter::openProgramLoop(StringRef first, int64_t perBlock) {
 
 void KernelPrinter::printScratchOfProgram(int64_t perBlock) {
   std::string type = (kernel.getName() + "_scratch").str();
+  if (parts) {
+    out.line("__shared__ " + type + " scratch_of_warps[warps];");
+    return out.line(type + " &scratch = scratch_of_warps[warp];");
+  }
   bool isDynamic = info.isSharedDynamic;
   if (isDynamic)
     out.line("extern __shared__ __align__(16) unsigned char shared_memory[];");
@@ -214,7 +256,7 @@ void KernelPrinter::printScratchOfProgram(int64_t perBlock) {
     out.line("__shared__ " + type + " scratch_of_programs[" + Twine(perBlock) + "];");
   std::string all = isDynamic ? "reinterpret_cast<" + type + " *>(shared_memory)"
                               : "scratch_of_programs";
-  out.line(type + " &scratch = " + all + (info.parts > 1 ? "[warp];" : "[threadIdx.x >> 5];"));
+  out.line(type + " &scratch = " + all + "[threadIdx.x >> 5];");
 }
 
 //===----------------------------------------------------------------------===//
@@ -350,12 +392,13 @@ void KernelPrinter::printParts(ssk::PartsOp parts) {
   printYields(parts.getSums(), parts.getLastYielded());
   printKept(parts, parts.getSums(), "warp == " + lastPart);
   out.close();
-  out.line("__syncthreads();");
+  out.line("if (warps > 1)");
+  out.line("  __syncthreads();");
   out.line("if (warp > 0)");
   out.line("  return;");
   for (auto [scratch, sum] : llvm::zip(parts.getThrough(), parts.getSums()))
-    out.line("ss::add_parts<" + getPartArguments(sum) + ", " + count + ">(" + getName(sum) +
-             ", " + getText(scratch) + ", warps, sizeof(scratch));");
+    out.line("ss::add_parts<" + getPartArguments(sum) + ", warps>(" + getName(sum) + ", " +
+             getText(scratch) + ", sizeof(scratch));");
   out.blank();
 }
 

@@ -35,6 +35,9 @@ private:
   void printBanner();
   void printScratch();
   void printSignature();
+  void printBounds(int64_t warps, int64_t minBlocks);
+  void printEntries();
+  void printParameters(const llvm::Twine &name);
   void printPrologue();
   void printScratchOfProgram(int64_t perBlock);
   mlir::BlockArgument getWorkCount();

@@ -120,7 +120,7 @@ struct ConvertSSToSSK final
     if (programsPerBlock > 0)
       tuning.programsPerBlock = programsPerBlock;
     if (tuning.programsPerBlock > 1) { // measured for one
-      tuning.residentWarps = std::nullopt;
+      tuning.residentBlocks = std::nullopt;
       tuning.parts = 1;
     }
     return tuning;
@@ -136,8 +136,8 @@ struct ConvertSSToSSK final
         remark << ", 1 or " << tuning.parts << " warps a state";
       else
         remark << ", " << tuning.programsPerBlock << " warps a block";
-      if (tuning.residentWarps)
-        remark << ", " << *tuning.residentWarps << " resident warps";
+      if (tuning.residentBlocks)
+        remark << ", " << *tuning.residentBlocks << " resident blocks";
     }
     remark << " (" << device << ": " << tuning.reason << ")";
     if (role == "compact")
@@ -172,8 +172,8 @@ struct ConvertSSToSSK final
         ssk::KernelOp::create(builder, function.getLoc(), function.getName(),
                               types, names, roleName.getValue(),
                               tuning.programsPerBlock);
-    if (tuning.residentWarps)
-      kernel.setMinBlocks(*tuning.residentWarps / tuning.parts);
+    if (tuning.residentBlocks)
+      kernel.setMinBlocks(tuning.residentBlocks);
     if (report)
       explain(kernel, roleName.getValue(), shape, tuning);
     if (roleName.getValue() == "densify" && !shape.isNarrow())

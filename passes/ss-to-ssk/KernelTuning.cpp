@@ -41,19 +41,19 @@ static const Row kRows[] = {
      Kernels::decodeWithoutDelta,
      {8, 1, 2, 20,
       "a row takes part in one product, so eight fit the registers: 71 to 65 us "
-      "on an H200 (B = 128, ranks nemo4b); 20 resident warps 1 to 3 % faster "
+      "on an H200 (B = 128, ranks nemo4b); 20 resident blocks 1 to 3 % faster "
       "still; two warps a state 10.9 to 9.3 us at B = 8, four 9.5"}},
     {"sm_90",
      Kernels::decodeChannels,
      {4, 1, 4, 24,
       "left alone, the GPU's compiler serialises the loads: 57.7 to 47.3 us on "
-      "an H200 with 24 resident warps (B = 128, ranks qwen9b); eight rows 1 to "
+      "an H200 with 24 resident blocks (B = 128, ranks qwen9b); eight rows 1 to "
       "4 % slower; four warps a state 16.8 to 9.5 us at B = 8"}},
     {"sm_90",
      Kernels::decodeDelta,
      {4, 1, 4, std::nullopt,
       "four rows hide the latency of memory, eight are 1 to 4 % slower on an "
-      "H200 (128 registers); 20 or 24 resident warps 4 to 6 % slower; four warps "
+      "H200 (128 registers); 20 or 24 resident blocks 4 to 6 % slower; four warps "
       "a state 19.4 to 8.9 us at B = 8"}},
     {"sm_90",
      Kernels::compactWithoutDelta,

@@ -27,9 +27,9 @@ struct KernelTuning {
   /// Parts of a state in a decode: as many warps, or one, take a state on a GPU.
   /// With more than one a block is one program.
   int64_t parts;
-  /// Warps that a multiprocessor should hold, in blocks of as many as a kernel may
-  /// have; nothing: the GPU's compiler decides.
-  std::optional<int64_t> residentWarps;
+  /// Blocks (of kernels with parts: those of one warp) that a multiprocessor should
+  /// hold; nothing: the GPU's compiler decides.
+  std::optional<int64_t> residentBlocks;
   llvm::StringRef reason; ///< what was measured, in one line
 };
 

@@ -79,7 +79,9 @@ Values RowPass::overRows(Value count, Values sums, int64_t n, Chunk chunk) {
     return sums;
   Value hasRest = k.less(whole, count);
   if (part)
-    hasRest = k.both(hasRest, k.equal(k.rem(whole, k.index(step)), start));
+    hasRest = k.both(hasRest, k.equal(k.rem(k.div(count, k.index(n)),
+                                            k.index(parts)),
+                                      part));
   return k.choose(
       hasRest,
       [&] {

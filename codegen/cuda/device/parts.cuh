@@ -20,14 +20,12 @@ __device__ __forceinline__ void keep_part(T (&kept)[N], const T (&part)[Lanes<N>
 }
 
 /// What the warps of a block have kept, added up in their order. `kept` is the first
-/// warp's; each further one's is `stride` bytes on. At most Parts warps.
-template <typename V, int N, int Parts, typename T>
-__device__ __forceinline__ void add_parts(T (&sum)[Lanes<N>::size], const T (&kept)[N], int warps, int stride) {
+/// warp's; each further one's is `stride` bytes on.
+template <typename V, int N, int Warps, typename T>
+__device__ __forceinline__ void add_parts(T (&sum)[Lanes<N>::size], const T (&kept)[N], int stride) {
   load_lanes<V, N>(sum, kept);
 #pragma unroll
-  for (int w = 1; w < Parts; ++w) {
-    if (w >= warps)
-      return;
+  for (int w = 1; w < Warps; ++w) {
     T part[Lanes<N>::size];
     load_lanes<V, N>(part, reinterpret_cast<const T *>(reinterpret_cast<const char *>(kept) + w * stride));
 #pragma unroll
