@@ -383,9 +383,16 @@ void KernelPrinter::printParts(ssk::PartsOp parts) {
            " += warps)");
   printBlock(parts.getBody().front(), /*isTail=*/false);
   printYields(own, parts.getYielded());
-  out.open("if (" + part + " < " + lastPart + ")");
+  // What the last part has, the last body goes on with.
+  bool isOne = own.size() == 1;
+  if (isOne) {
+    out.line("if (" + part + " < " + lastPart + ")");
+    out.indent();
+  } else {
+    out.open("if (" + part + " < " + lastPart + ")");
+  }
   printKept(parts, own, part + " == warp");
-  out.close();
+  isOne ? out.outdent() : out.close();
   out.close();
   out.open("if (warp == warps - 1)");
   printBlock(parts.getLast().front(), /*isTail=*/false);
