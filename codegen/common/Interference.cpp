@@ -31,7 +31,7 @@ static bool isRepeatedWithin(Block *block, Value value) {
   for (Operation *op = block->getParentOp(); op; op = op->getParentOp()) {
     if (op->isAncestor(value.getParentRegion()->getParentOp()))
       return false;
-    if (isa<scf::ForOp>(op))
+    if (isa<scf::ForOp, ssk::PartsOp>(op))
       return true;
   }
   return false;

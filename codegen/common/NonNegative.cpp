@@ -21,6 +21,8 @@ static bool isNonNegative(Value value, unsigned depth) {
   if (matchPattern(value, m_ConstantInt(&constant)))
     return constant.isNonNegative();
   if (auto argument = dyn_cast<BlockArgument>(value)) {
+    if (isa<sinkstate::ssk::PartsOp>(argument.getOwner()->getParentOp()))
+      return true; // the number of a part, as the others are tiles
     auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
     return loop && value == loop.getInductionVar() &&
            isNonNegative(loop.getLowerBound(), depth - 1);

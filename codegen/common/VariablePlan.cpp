@@ -73,6 +73,7 @@ static std::string getFallbackName(Operation *op) {
       })
       .Case<ssk::AccumulateOp>([](auto) { return "sum"; })
       .Case<ssk::SplatOp, ssk::MapOp>([](auto) { return "tile"; })
+      .Case<ssk::PartsOp>([](auto) { return "sum"; })
       .Case<ssk::IotaOp>([](auto) { return "numbers"; })
       .Case<ssk::AllocOp>([](auto) { return "memory"; })
       .Case<ssk::CallOp>([](auto) { return "status"; })
@@ -92,9 +93,10 @@ StringRef VariablePlan::findHint(Value value) const {
   Value leader = getLeader(value);
   for (Value member : getMembers(leader)) {
     StringRef hint = getNameHint(member.getLoc());
-    auto loop = member.getDefiningOp<scf::ForOp>();
-    // The location of a loop with several results names none of them.
-    if (!hint.empty() && !(loop && loop.getNumResults() > 1))
+    Operation *op = member.getDefiningOp();
+    // The location of an operation with several results names none of them.
+    if (!hint.empty() &&
+        !(isa_and_nonnull<scf::ForOp, ssk::PartsOp>(op) && op->getNumResults() > 1))
       return hint;
   }
   return {};
@@ -133,9 +135,15 @@ void VariablePlan::nameOperation(Operation &op, Scope &scope, unsigned depth) {
   for (Value result : op.getResults())
     if (!forming.isInlined(&op))
       declare(result, isa<scf::IfOp>(op) ? "chosen" : getFallbackName(&op), scope);
+  auto parts = dyn_cast<ssk::PartsOp>(op);
+  if (parts)
+    for (BlockArgument own : parts.getLast().getArguments())
+      declare(own, "own", scope);
   for (Region &region : op.getRegions())
     for (Block &block : region) {
       Scope inner(scope);
+      if (parts && &region == &parts.getBody())
+        variables[parts.getPart()] = {inner.add("part"), true};
       nameBlock(block, inner, depth);
     }
 }

@@ -19,7 +19,10 @@ Value VariablePlan::getLeader(Value value) const {
 /// argument, a loop counter or an element of a map.
 static bool hasOwnVariable(Value value, const ExpressionForming &forming) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
-    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    Operation *parent = argument.getOwner()->getParentOp();
+    if (auto parts = dyn_cast<ssk::PartsOp>(parent))
+      return argument != parts.getPart();
+    auto loop = dyn_cast<scf::ForOp>(parent);
     return loop && argument != loop.getInductionVar();
   }
   Operation *def = value.getDefiningOp();
@@ -64,6 +67,12 @@ void VariablePlan::shareIn(Block &block, const Interference &interference) {
       tryShare(accumulate.getAcc(), accumulate.getResult(), interference);
     else if (auto loop = dyn_cast<scf::ForOp>(op))
       shareLoop(loop, interference);
+    else if (auto parts = dyn_cast<ssk::PartsOp>(op))
+      for (auto [i, own] : llvm::enumerate(parts.getLast().getArguments())) {
+        tryShare(own, parts.getSums()[i], interference);
+        tryShare(own, parts.getLastYielded()[i], interference);
+        tryShare(own, parts.getYielded()[i], interference);
+      }
     else if (auto branch = dyn_cast<scf::IfOp>(op))
       for (auto [i, result] : llvm::enumerate(branch.getResults()))
         for (scf::YieldOp yield : {branch.thenYield(), branch.elseYield()})

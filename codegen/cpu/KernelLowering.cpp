@@ -183,6 +183,7 @@ LogicalResult KernelLowering::lowerKernelOperation(Operation &op) {
       .Case([&](ssk::MatmulOp op) { return lowerMatmul(op), success(); })
       .Case([&](ssk::TopKOp op) { return lowerTopK(op), success(); })
       .Case([&](ssk::CallOp op) { return lowerCall(op), success(); })
+      .Case([&](ssk::PartsOp op) { return lowerParts(op); })
       .Case([&](ssk::CopyOp op) { return lowerCopy(op), success(); })
       // One program runs on one thread: its memory is always visible to it.
       .Case<ssk::SyncOp, ssk::WaitCopiesOp>([](auto) { return success(); })
@@ -273,6 +274,52 @@ LogicalResult KernelLowering::lowerFor(scf::ForOp op) {
     scf::YieldOp::create(builder, op.getLoc(), yielded);
   }
   bindValues(op.getResults(), loop.getResults());
+  return success();
+}
+
+/// One part after the other. The loop carries the sums of all parts but the latest,
+/// and the latest part; minus zero and the first part are the first part.
+LogicalResult KernelLowering::lowerParts(ssk::PartsOp op) {
+  SmallVector<Type> types;
+  appendTypes(op.getSums().getTypes(), types);
+  Value zero = arith::ConstantOp::create(builder, loc,
+                                         builder.getF32FloatAttr(-0.0f));
+  SmallVector<Value> zeros;
+  for (Type type : types)
+    zeros.push_back(createBroadcast(type, zero));
+  const size_t count = zeros.size();
+  auto addTo = [&](ValueRange sums, ValueRange parts) {
+    SmallVector<Value> added;
+    for (auto [sum, part] : llvm::zip_equal(sums, parts))
+      added.push_back(arith::AddFOp::create(builder, op.getLoc(), sum, part));
+    return added;
+  };
+  auto index = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  SmallVector<Value> inits(zeros);
+  inits.append(zeros);
+  auto loop = scf::ForOp::create(builder, loc, index(0), index(op.getCount()),
+                                 index(1), inits);
+  values.map(op.getPart(), loop.getInductionVar());
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToEnd(loop.getBody());
+    ValueRange carried(loop.getRegionIterArgs());
+    SmallVector<Value> next =
+        addTo(carried.take_front(count), carried.drop_front(count));
+    if (failed(lowerBlock(op.getBody().front())))
+      return failure();
+    appendValues(op.getYielded(), next);
+    scf::YieldOp::create(builder, op.getLoc(), next);
+  }
+  ValueRange results(loop.getResults());
+  bindValues(op.getLast().getArguments(), results.drop_front(count));
+  if (failed(lowerBlock(op.getLast().front())))
+    return failure();
+  SmallVector<Value> last;
+  appendValues(op.getLastYielded(), last);
+  bindValues(op.getSums(), addTo(results.take_front(count), last));
   return success();
 }
 

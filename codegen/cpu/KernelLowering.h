@@ -51,6 +51,7 @@ private:
   void appendValues(mlir::ValueRange values,
                     llvm::SmallVectorImpl<mlir::Value> &out);
   void bindValues(mlir::ValueRange values, mlir::ValueRange replacements);
+  mlir::LogicalResult lowerParts(ssk::PartsOp op);
   void lowerCall(ssk::CallOp op);
 
   // Memory (LowerMemory.cpp).

@@ -11,6 +11,7 @@
 
 using namespace mlir;
 using namespace sinkstate;
+using cuda::kMaxStaticShared;
 
 /// Shared memory that data center GPUs give one block; the smallest give 99 KB.
 static constexpr int64_t kMaxSharedBytes = 227 * 1024;
@@ -65,10 +66,17 @@ static LogicalResult checkOp(Operation *op) {
         return failed(checkLoop(loop)) ? failure() : checkCarriedTypes(op);
       })
       .Case<scf::IfOp>([&](auto) { return checkCarriedTypes(op); })
+      .Case<ssk::PartsOp>([&](ssk::PartsOp parts) -> LogicalResult {
+        if (!parts.getThrough().empty())
+          return success();
+        return op->emitOpError("has no scratch to add up its parts through, expected "
+                               "ssk-prepare to have run");
+      })
       .Case<ssk::KernelOp, ssk::ReturnOp, ssk::ProgramIdOp, ssk::AllocOp, ssk::FillOp,
             ssk::ReadOp, ssk::WriteOp, ssk::SplatOp, ssk::IotaOp, ssk::MapOp, ssk::YieldOp, ssk::ReduceOp,
             ssk::DotOp, ssk::AccumulateOp,
-            ssk::MatmulOp, ssk::TopKOp, ssk::CallOp, ssk::SyncOp, ssk::CopyOp, ssk::WaitCopiesOp, scf::YieldOp>(
+            ssk::MatmulOp, ssk::TopKOp, ssk::CallOp, ssk::SyncOp, ssk::CopyOp, ssk::WaitCopiesOp,
+            ssk::YieldPartOp, scf::YieldOp>(
           [](auto) { return success(); })
       .Default([](Operation *other) -> LogicalResult {
         if (codegen::isCppScalarOp(other))
@@ -85,6 +93,10 @@ LogicalResult cuda::checkCudaPrintable(ssk::KernelOp kernel) {
     return kernel.emitOpError("has programs_per_block = ")
            << perBlock << ", expected at most " << kMaxThreads / ssk::kWarpSize;
   CudaKernelInfo info = getCudaKernelInfo(kernel);
+  if (info.parts > 1 && info.sharedBytes * info.parts > kMaxStaticShared)
+    return kernel.emitOpError("needs ")
+           << info.sharedBytes << " bytes of shared memory for each of " << info.parts
+           << " warps, expected at most " << kMaxStaticShared << " for all of them";
   if (info.sharedBytes > kMaxSharedBytes)
     return kernel.emitOpError("needs ")
            << info.sharedBytes << " bytes of shared memory a block (" << perBlock

@@ -64,9 +64,17 @@ void KernelPrinter::printStore(ssk::StoreOp store) {
   ssk::TileType tile = store.getValue().getType();
   std::string given = store.getStride() ? getText(store.getStride()) : "";
   std::string limit = store.getLimit() ? ", " + getText(store.getLimit()) : "";
+  // All warps of a program share globals, and each has its own scratch.
+  bool isGuarded = isa<ssk::GlobalType>(store.getMemory().getType()) && !isOfFirstWarp(store);
+  if (isGuarded) {
+    out.line("if (warp == 0)");
+    out.indent();
+  }
   out.line("ss::store_" + getShapeSuffix(tile) + getAccessArguments(tile, store.getVector()) +
            "(" + getAddress(getElement(store.getMemory(), store.getIndices())) + ", " +
            getName(store.getValue()) + getStride(store, tile, given) + limit + ");");
+  if (isGuarded)
+    out.outdent();
 }
 
 /// `ss::copy_row<float4, 128>(&scratch.rows[i][0], &pool[offset], limit)`.
@@ -95,10 +103,12 @@ void KernelPrinter::printWrites(ssk::WriteOp first) {
     return getElement(write.getMemory(), write.getIndices()) + " = " +
            getText(write.getValue()) + ";";
   };
+  bool isGuarded = isa<ssk::GlobalType>(first.getMemory().getType()) && !isOfFirstWarp(first);
+  std::string condition = isGuarded ? "if (warp == 0 && lane == 0)" : "if (lane == 0)";
   if (writes.size() > 1)
-    out.open("if (lane == 0)");
+    out.open(condition);
   else {
-    out.line("if (lane == 0)");
+    out.line(condition);
     out.indent();
   }
   for (ssk::WriteOp write : writes)

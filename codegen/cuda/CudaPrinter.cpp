@@ -1,6 +1,7 @@
 //===- CudaPrinter.cpp - Source files of kernels --------------------------===//
 
 #include "codegen/cuda/CudaPrinter.h"
+#include "codegen/cuda/CudaTypes.h"
 #include "codegen/cuda/KernelPrinter.h"
 #include "passes/ssk/ScratchSlots.h"
 
@@ -10,13 +11,12 @@ using namespace mlir;
 using namespace sinkstate;
 using namespace sinkstate::cuda;
 
-/// Shared memory that a kernel may have without asking at the launch.
-static constexpr int64_t kMaxStaticShared = 48 * 1024;
 
 CudaKernelInfo cuda::getCudaKernelInfo(ssk::KernelOp kernel) {
   CudaKernelInfo info;
   info.programsPerBlock = kernel.getProgramsPerBlock();
   info.sharedBytes = ssk::getScratchBytes(kernel) * info.programsPerBlock;
+  kernel.walk([&](ssk::PartsOp parts) { info.parts = parts.getCount(); });
   info.isSharedDynamic = info.sharedBytes > kMaxStaticShared;
   // Those that run over a list of states which the device makes: most of the grid
   // that the host would have to launch finds nothing to do.
@@ -38,7 +38,9 @@ std::vector<std::string> cuda::getDeviceHeaders(ssk::KernelOp kernel) {
   if (llvm::any_of(kernel.getArgumentTypes(), hasNarrowFloat))
     headers.insert("ss/half.cuh");
   kernel.walk([&](Operation *op) {
-    if (isa<ssk::LoadOp, ssk::StoreOp, ssk::SplatOp, ssk::IotaOp, ssk::MapOp, ssk::ReduceOp, ssk::DotOp,
+    if (isa<ssk::PartsOp>(op))
+      headers.insert("ss/parts.cuh");
+    else if (isa<ssk::LoadOp, ssk::StoreOp, ssk::SplatOp, ssk::IotaOp, ssk::MapOp, ssk::ReduceOp, ssk::DotOp,
             ssk::AccumulateOp>(op))
       headers.insert("ss/tile.cuh");
     else if (isa<ssk::FillOp>(op))

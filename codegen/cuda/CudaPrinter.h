@@ -24,6 +24,9 @@ struct CudaPrintOptions {
 /// What the launch of a printed kernel needs to know.
 struct CudaKernelInfo {
   int64_t programsPerBlock = 0;
+  /// More than 1: the text has a second kernel, NAME_parts, that does the same, to the
+  /// bit, with a block of that many warps for every program.
+  int64_t parts = 1;
   /// Bytes of scratch of one block.
   int64_t sharedBytes = 0;
   /// True if the scratch must be requested at the launch (more than 48 KB).

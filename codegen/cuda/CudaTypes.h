@@ -18,6 +18,9 @@ std::string getExtents(llvm::ArrayRef<int64_t> shape);
 /// The C++ type of one access of `count` elements: float4, double2, ...
 llvm::StringRef getAccessType(mlir::Type element, int64_t count);
 
+/// Shared memory that a kernel may have without asking at the launch.
+constexpr int64_t kMaxStaticShared = 48 * 1024;
+
 /// Bytes of one element.
 int64_t getElementBytes(mlir::Type element);
 

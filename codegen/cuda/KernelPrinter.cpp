@@ -18,12 +18,17 @@ using namespace sinkstate::cuda;
 
 /// What a kernel is for, in words: printed in its banner.
 static constexpr StringLiteral kCommentAttr = "ssk.comment";
+/// Warps on a multiprocessor for which the kernel with a warp for each part has
+/// registers: 128 each, so that all of a chunk's loads are on their way at once.
+static constexpr int64_t kWarpsOfParts = 16;
 /// Unit attribute of a loop that is printed with `#pragma unroll`.
 static constexpr StringLiteral kUnrollAttr = "ssk.unroll";
 
 KernelPrinter::KernelPrinter(ssk::KernelOp kernel, const CudaPrintOptions &options)
     : kernel(kernel), options(options), forming(kernel),
-      plan(kernel, forming, getReservedNames()), info(getCudaKernelInfo(kernel)) {}
+      plan(kernel, forming, getReservedNames()), info(getCudaKernelInfo(kernel)) {
+  kernel.walk([&](ssk::PartsOp found) { parts = found; });
+}
 
 std::string KernelPrinter::print() {
   printBanner();
@@ -34,6 +39,8 @@ std::string KernelPrinter::print() {
   if (info.loops)
     out.close();
   out.close();
+  if (parts)
+    printEntries();
   return out.take();
 }
 
@@ -71,10 +78,13 @@ void KernelPrinter::printBanner() {
   out.comment("");
   std::string frame = "One warp a program, " + std::to_string(info.programsPerBlock) +
                       (info.programsPerBlock == 1 ? " program a block" : " programs a block");
+  if (parts)
+    frame = "One warp a program and a block, or " + std::to_string(info.parts) + " warps";
   if (info.sharedBytes)
     frame += ", " + std::to_string(info.sharedBytes) +
              (info.isSharedDynamic ? " bytes of dynamic shared memory"
-                                   : " bytes of shared memory");
+                                   : " bytes of shared memory") +
+             (parts ? " a warp" : "");
   out.comment(frame + (info.loops ? ", in a loop over programs." : "."));
   SmallVector<StringRef> read, written;
   for (BlockArgument argument : kernel.getBody().getArguments()) {
@@ -99,7 +109,8 @@ void KernelPrinter::printScratch() {
   if (slots.empty())
     return;
   out.blank();
-  out.comment("What one program keeps in shared memory.");
+  out.comment(parts ? "What one warp keeps in shared memory."
+                             : "What one program keeps in shared memory.");
   out.open("struct " + kernel.getName() + "_scratch");
   for (const ssk::ScratchSlot &slot : slots) {
     bool isUnion = slot.allocs.size() > 1;
@@ -119,12 +130,48 @@ void KernelPrinter::printScratch() {
   out.blank();
 }
 
+/// Of the kernel, or of what both kernels of one with parts do.
 void KernelPrinter::printSignature() {
-  std::string bounds = std::to_string(kernel.getProgramsPerBlock() * ssk::kWarpSize);
-  if (std::optional<int64_t> blocks = kernel.getMinBlocks())
-    bounds += ", " + std::to_string(*blocks);
+  if (parts) {
+    out.line("template <int warps>");
+    out.line("__device__ __forceinline__ void");
+    return printParameters(kernel.getName() + "_body");
+  }
+  std::optional<int64_t> blocks = kernel.getMinBlocks();
+  printBounds(kernel.getProgramsPerBlock(), blocks.value_or(0));
+  printParameters(kernel.getName());
+}
+
+/// `minBlocks`: that a multiprocessor should hold; 0: the GPU's compiler decides.
+void KernelPrinter::printBounds(int64_t warps, int64_t minBlocks) {
+  std::string bounds = std::to_string(warps * ssk::kWarpSize);
+  if (minBlocks > 0)
+    bounds += ", " + std::to_string(minBlocks);
   out.line("extern \"C\" __global__ void __launch_bounds__(" + bounds + ")");
-  out.line(kernel.getName() + "(");
+}
+
+/// The two kernels around a body with parts.
+void KernelPrinter::printEntries() {
+  auto printEntry = [&](int64_t warps, const Twine &name, int64_t minBlocks) {
+    out.blank();
+    printBounds(warps, minBlocks);
+    printParameters(name);
+    out.line(kernel.getName() + "_body<" + Twine(warps) + ">(");
+    out.indent();
+    out.indent();
+    for (BlockArgument argument : kernel.getBody().getArguments())
+      out.line(getName(argument) + ",");
+    out.line("programs);");
+    out.outdent();
+    out.outdent();
+    out.close();
+  };
+  printEntry(1, kernel.getName(), kernel.getMinBlocks().value_or(0));
+  printEntry(info.parts, kernel.getName() + "_parts", kWarpsOfParts / info.parts);
+}
+
+void KernelPrinter::printParameters(const Twine &name) {
+  out.line(name + "(");
   out.indent();
   out.indent();
   for (BlockArgument argument : kernel.getBody().getArguments()) {
@@ -153,6 +200,8 @@ void KernelPrinter::printPrologue() {
     out.line("if (program >= programs)");
     out.line("  return;");
   }
+  if (parts)
+    out.line("const int warp = warps > 1 ? threadIdx.x >> 5 : 0;");
   if (!kernel.getBody().getOps<ssk::AllocOp>().empty())
     printScratchOfProgram(perBlock);
   WalkResult writes = kernel.walk([](ssk::WriteOp) { return WalkResult::interrupt(); });
@@ -194,6 +243,10 @@ void KernelPrinter::openProgramLoop(StringRef first, int64_t perBlock) {
 
 void KernelPrinter::printScratchOfProgram(int64_t perBlock) {
   std::string type = (kernel.getName() + "_scratch").str();
+  if (parts) {
+    out.line("__shared__ " + type + " scratch_of_warps[warps];");
+    return out.line(type + " &scratch = scratch_of_warps[warp];");
+  }
   bool isDynamic = info.isSharedDynamic;
   if (isDynamic)
     out.line("extern __shared__ __align__(16) unsigned char shared_memory[];");
@@ -272,6 +325,7 @@ void KernelPrinter::printStatement(Operation &op) {
         out.line("ss::top_k(" + getText(top.getIndices()) + ", " + getText(top.getValues()) +
                  ", " + getText(top.getCount()) + ");");
       })
+      .Case<ssk::PartsOp>([&](auto typed) { printParts(typed); })
       .Case<scf::ForOp>([&](auto typed) { printFor(typed); })
       .Case<scf::IfOp>([&](auto typed) { printIf(typed); })
       .Default([&](Operation *scalar) { printScalar(scalar->getResult(0)); });
@@ -303,6 +357,71 @@ void KernelPrinter::printFor(scf::ForOp loop) {
   printYields(loop.getRegionIterArgs(), loop.getBody()->getTerminator()->getOperands());
   out.close();
   out.blank();
+}
+
+/// `float4, 128`: the widest access of a lane to scratch, and the tile's length.
+static std::string getPartArguments(Value tile) {
+  auto type = cast<ssk::TileType>(tile.getType());
+  int64_t length = type.getShape()[0];
+  return (getAccessType(type.getElementType(), ssk::getLaneWidth(length)) + ", " +
+          Twine(length))
+      .str();
+}
+
+/// Every warp runs its parts and keeps what they add up to; the first one adds the
+/// others' and goes on alone. The warp of the last part goes on with the last body.
+void KernelPrinter::printParts(ssk::PartsOp parts) {
+  ValueRange own(parts.getLast().getArguments());
+  for (Value tile : parts.getSums())
+    declareTile(tile);
+  for (Value tile : own)
+    declareTile(tile);
+  std::string part = getName(parts.getPart()).str();
+  std::string count = std::to_string(parts.getCount());
+  std::string lastPart = std::to_string(parts.getCount() - 1);
+  out.open("for (int64_t " + part + " = warp; " + part + " < " + count + "; " + part +
+           " += warps)");
+  printBlock(parts.getBody().front(), /*isTail=*/false);
+  printYields(own, parts.getYielded());
+  // What the last part has, the last body goes on with.
+  bool isOne = own.size() == 1;
+  if (isOne) {
+    out.line("if (" + part + " < " + lastPart + ")");
+    out.indent();
+  } else {
+    out.open("if (" + part + " < " + lastPart + ")");
+  }
+  printKept(parts, own, part + " == warp");
+  isOne ? out.outdent() : out.close();
+  out.close();
+  out.open("if (warp == warps - 1)");
+  printBlock(parts.getLast().front(), /*isTail=*/false);
+  printYields(parts.getSums(), parts.getLastYielded());
+  printKept(parts, parts.getSums(), "warp == " + lastPart);
+  out.close();
+  out.line("if (warps > 1)");
+  out.line("  __syncthreads();");
+  out.line("if (warp > 0)");
+  out.line("  return;");
+  for (auto [scratch, sum] : llvm::zip(parts.getThrough(), parts.getSums()))
+    out.line("ss::add_parts<" + getPartArguments(sum) + ", warps>(" + getName(sum) + ", " +
+             getText(scratch) + ", sizeof(scratch));");
+  out.blank();
+}
+
+/// `ss::keep_part<float4, 128>(scratch.part_sum, h_q, isFirst)`, one for each sum.
+void KernelPrinter::printKept(ssk::PartsOp parts, ValueRange tiles, StringRef isFirst) {
+  for (auto [scratch, tile] : llvm::zip(parts.getThrough(), tiles))
+    out.line("ss::keep_part<" + getPartArguments(tile) + ">(" + getText(scratch) + ", " +
+             getName(tile) + ", " + isFirst + ");");
+}
+
+/// Whether the other warps of the program are not there any more, or never were.
+bool KernelPrinter::isOfFirstWarp(Operation *op) const {
+  if (!parts)
+    return true;
+  Operation *here = parts->getBlock()->findAncestorOpInBlock(*op);
+  return here && parts->isBeforeInBlock(here);
 }
 
 /// A branch that only chooses one of two scalar expressions.

@@ -35,6 +35,9 @@ private:
   void printBanner();
   void printScratch();
   void printSignature();
+  void printBounds(int64_t warps, int64_t minBlocks);
+  void printEntries();
+  void printParameters(const llvm::Twine &name);
   void printPrologue();
   void printScratchOfProgram(int64_t perBlock);
   mlir::BlockArgument getWorkCount();
@@ -51,6 +54,9 @@ private:
   bool printsAnything(mlir::scf::IfOp branch, mlir::Region &side) const;
   bool isLoopBound(mlir::Value condition);
   void printTailBranch(mlir::scf::IfOp branch);
+  void printParts(ssk::PartsOp parts);
+  void printKept(ssk::PartsOp parts, mlir::ValueRange tiles, llvm::StringRef isFirst);
+  bool isOfFirstWarp(mlir::Operation *op) const;
   bool readsVariable(mlir::Value value, mlir::Value target) const;
   void printYields(mlir::ValueRange targets, mlir::ValueRange yielded);
   void declareCarried(mlir::Value target, mlir::Value init);
@@ -90,6 +96,7 @@ private:
   codegen::VariablePlan plan;
   codegen::TextWriter out;
   CudaKernelInfo info;
+  ssk::PartsOp parts; ///< of the kernel, or null
   llvm::StringRef lastNote;
   /// The element that an argument of the map being printed stands for.
   llvm::DenseMap<mlir::Value, std::string> elements;

@@ -28,8 +28,8 @@ static constexpr const char *kReserved[] = {
     "powf", "rint", "rintf", "round", "roundf", "rsqrt", "rsqrtf", "signbit", "sqrt", "sqrtf",
     "tanh", "tanhf", "trunc", "truncf", "INFINITY", "NAN", "main", "ss", "asm",
     // Variables of every kernel, and the loops over a tile's registers.
-    "lane", "program", "programs", "program_end",
-    "program_step", "scratch", "scratch_of_programs", "shared_memory", "e", "r"};
+    "lane", "warp", "warps", "program", "programs", "program_end",
+    "program_step", "scratch", "scratch_of_programs", "scratch_of_warps", "shared_memory", "e", "r"};
 
 const llvm::StringSet<> &cuda::getReservedNames() {
   static const llvm::StringSet<> names = [] {

@@ -64,8 +64,10 @@ static Object describeKernel(ssk::KernelOp kernel) {
   for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes()))
     arguments.push_back(Object{{"name", kernel.getArgumentName(i)},
                                {"type", nameOfType(type)}});
+  const cuda::CudaKernelInfo info = cuda::getCudaKernelInfo(kernel);
   return Object{{"name", kernel.getName()},
-                {"loops", cuda::getCudaKernelInfo(kernel).loops},
+                {"loops", info.loops},
+                {"parts", info.parts},
                 {"role", kernel.getRole().value_or("")},
                 {"programs_per_block",
                  static_cast<int64_t>(kernel.getProgramsPerBlock())},

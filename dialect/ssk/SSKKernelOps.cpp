@@ -1,6 +1,7 @@
 //===- SSKKernelOps.cpp - kernels and calls -------------------------------===//
 #include "dialect/ssk/SSKDialect.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/Interfaces/FunctionImplementation.h"
 #include "llvm/ADT/StringSet.h"
@@ -98,6 +99,172 @@ LogicalResult KernelOp::verifyRegions() {
     return emitOpError("does not end with 'ssk.return', expected it as the "
                        "last operation of the body");
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// PartsOp
+//===----------------------------------------------------------------------===//
+
+void PartsOp::build(
+    OpBuilder &builder, OperationState &state, int64_t count, TypeRange sums,
+    function_ref<SmallVector<Value>(Value)> body,
+    function_ref<SmallVector<Value>(ValueRange)> last) {
+  state.getOrAddProperties<Properties>().count =
+      builder.getI64IntegerAttr(count);
+  state.addTypes(sums);
+  OpBuilder::InsertionGuard guard(builder);
+  Block &each = state.addRegion()->emplaceBlock();
+  each.addArgument(builder.getIndexType(), state.location);
+  builder.setInsertionPointToStart(&each);
+  YieldPartOp::create(builder, state.location, body(each.getArgument(0)));
+  Block &end = state.addRegion()->emplaceBlock();
+  for (Type type : sums)
+    end.addArgument(type, state.location);
+  builder.setInsertionPointToStart(&end);
+  YieldPartOp::create(builder, state.location, last(end.getArguments()));
+}
+
+OperandRange PartsOp::getYielded() {
+  return cast<YieldPartOp>(getBody().front().getTerminator()).getValues();
+}
+
+OperandRange PartsOp::getLastYielded() {
+  return cast<YieldPartOp>(getLast().front().getTerminator()).getValues();
+}
+
+void PartsOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  for (OpOperand &scratch : getThroughMutable()) {
+    effects.emplace_back(MemoryEffects::Read::get(), &scratch);
+    effects.emplace_back(MemoryEffects::Write::get(), &scratch);
+  }
+}
+
+/// The first operation at or inside `op` that writes memory (a global alone, if
+/// asked); a sync does not.
+static Operation *findWrite(Operation *op, bool globalAlone) {
+  Operation *found = nullptr;
+  op->walk([&](Operation *inner) {
+    auto effects = dyn_cast<MemoryEffectOpInterface>(inner);
+    if (!effects || isa<SyncOp>(inner))
+      return WalkResult::advance();
+    SmallVector<MemoryEffects::EffectInstance> all;
+    effects.getEffects(all);
+    for (const MemoryEffects::EffectInstance &effect : all)
+      if (isa<MemoryEffects::Write>(effect.getEffect()) &&
+          (!globalAlone ||
+           (effect.getValue() && isa<GlobalType>(effect.getValue().getType()))))
+        found = inner;
+    return found ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return found;
+}
+
+/// Sums are f32 tiles over the lanes, scratch is one vector for each.
+static LogicalResult verifySums(PartsOp op) {
+  if (op.getSums().empty())
+    return op.emitOpError("has no results, expected what the parts add up to");
+  for (Value sum : op.getSums()) {
+    auto type = cast<TileType>(sum.getType());
+    if (type.getRank() != 1 || !type.hasLanes() ||
+        !type.getElementType().isF32())
+      return op.emitOpError("adds up ")
+             << type << ", expected tiles of f32 of one dimension, over the lanes";
+  }
+  if (op.getThrough().empty())
+    return success();
+  if (op.getThrough().size() != op.getSums().size())
+    return op.emitOpError("has ")
+           << op.getThrough().size() << " pieces of scratch for "
+           << op.getSums().size() << " sums, expected one for each";
+  for (auto [scratch, sum] : llvm::zip(op.getThrough(), op.getSums())) {
+    auto type = cast<SharedType>(scratch.getType());
+    if (type.getShape() != cast<TileType>(sum.getType()).getShape() ||
+        !type.getElementType().isF32())
+      return op.emitOpError("passes ")
+             << sum.getType() << " through " << type
+             << ", expected scratch of the same elements";
+  }
+  return success();
+}
+
+/// Only what follows the operation in its block may come after it, and no global
+/// may be written before it.
+static LogicalResult verifyPlace(PartsOp op) {
+  for (Operation *at = op; !isa<KernelOp>(at); at = at->getParentOp()) {
+    Operation *parent = at->getParentOp();
+    if (!parent || !isa<KernelOp, scf::IfOp>(parent))
+      return op.emitOpError("is in ")
+             << (parent ? parent->getName().getStringRef() : "nothing")
+             << ", expected a kernel and branches alone around it";
+    if (at != op && (at->getNextNode() != at->getBlock()->getTerminator() ||
+                     at->getNumResults() != 0))
+      return op.emitOpError("is in a branch that something follows, or that has "
+                            "results, expected one that ends its block");
+    for (Operation &before : llvm::make_range(at->getBlock()->begin(),
+                                              Block::iterator(at)))
+      if (Operation *write = findWrite(&before, /*globalAlone=*/true)) {
+        InFlightDiagnostic error = op.emitOpError(
+            "comes after a write to a global, expected none before it: all warps "
+            "of a program would make it");
+        error.attachNote(write->getLoc()) << "it is written here";
+        return error;
+      }
+  }
+  WalkResult others = op->getParentOfType<KernelOp>().walk([&](PartsOp other) {
+    return other == op ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  if (others.wasInterrupted())
+    return op.emitOpError("is not the only one of its kernel, expected one");
+  return success();
+}
+
+LogicalResult PartsOp::verify() {
+  if (getCount() < 2 || getCount() > 8)
+    return emitOpError("has ") << getCount() << " parts, expected 2 to 8";
+  if (failed(verifySums(*this)) || failed(verifyPlace(*this)))
+    return failure();
+  auto kernel = (*this)->getParentOfType<KernelOp>();
+  if (kernel.getProgramsPerBlock() != 1)
+    return emitOpError("is in a kernel of ")
+           << kernel.getProgramsPerBlock()
+           << " programs a block, expected 1: the warps of a block are those of "
+              "a program";
+  return success();
+}
+
+/// A body ends with what it yields and writes nothing.
+static LogicalResult verifyBody(PartsOp op, Block &block) {
+  if (block.empty() || !isa<YieldPartOp>(block.back()))
+    return op.emitOpError("has a body that does not end with 'ssk.yield_part', "
+                          "expected it");
+  if (block.back().getOperandTypes() != op.getSums().getTypes())
+    return op.emitOpError("yields types other than those of its results, expected "
+                          "the same");
+  for (Operation &inner : block)
+    if (Operation *write = findWrite(&inner, /*globalAlone=*/false)) {
+      InFlightDiagnostic error = op.emitOpError(
+          "writes memory in its body, expected none: parts may run at the same "
+          "time");
+      error.attachNote(write->getLoc()) << "it is written here";
+      return error;
+    }
+  return success();
+}
+
+LogicalResult PartsOp::verifyRegions() {
+  Block &block = getBody().front();
+  if (block.getNumArguments() != 1 || !block.getArgument(0).getType().isIndex())
+    return emitOpError("has a body of ")
+           << block.getNumArguments()
+           << " arguments, expected one: the part's number, index";
+  if (getLast().front().getArgumentTypes() != getSums().getTypes())
+    return emitOpError("passes the last body types other than those of its "
+                       "results, expected the same");
+  if (failed(verifyBody(*this, block)))
+    return failure();
+  return verifyBody(*this, getLast().front());
 }
 
 //===----------------------------------------------------------------------===//

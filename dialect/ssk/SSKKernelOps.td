@@ -18,7 +18,8 @@ def SSK_KernelOp : SSK_Op<"kernel", [
     `!ssk.global`, i32, i64 or f32; each has the attribute `ssk.name`, the name
     under which the runtime binds it. It has no results.
 
-    `programs_per_block` is the number of warps of a block on a GPU;
+    `programs_per_block` is the number of programs of a block on a GPU, each of one
+    warp (with `ssk.parts` a block is one program, of one or more warps);
     `min_blocks` asks the GPU's compiler for registers so few that as many
     blocks stay on a multiprocessor (without it: it chooses). `role`
     says what the kernel is for (`decode`, `compact`, `densify`).
@@ -163,6 +164,72 @@ def SSK_SyncOp : SSK_Op<"sync", [
     ```
   }];
   let assemblyFormat = "attr-dict";
+}
+
+def SSK_PartsOp : SSK_Op<"parts", [
+    RecursiveMemoryEffects,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "sums of parts that several warps may compute";
+  let description = [{
+    Runs its body once for each of `count` parts, whose number is the body's
+    argument, and adds what the parts yield, in ascending order of the parts:
+    `((part 0 + part 1) + part 2) + ...`. The second body gets what the last part
+    yields and says what that adds instead: there the last part goes on with what
+    is not worth dividing.
+
+    No bit depends on who runs a part, so on a GPU a program is launched with one
+    warp, which runs all parts in turn, or with a warp for each. Every warp runs
+    what comes before; what comes after is the first warp's alone, and the others
+    are done. Therefore the bodies write no memory, a kernel has one such
+    operation, no global is written before it, and nothing but what follows it in
+    its own block (and ends the kernel) comes after it. It is in no loop.
+
+    `through` (set by `ssk-prepare`): scratch of every warp for its share of each
+    sum.
+
+    ```mlir
+    %sum = ssk.parts 4 {
+    ^bb0(%part: index):
+      %rows = ssk.load %x[%part] : !ssk.global<f32> -> !ssk.tile<128xf32, lanes = 0>
+      ssk.yield_part %rows : !ssk.tile<128xf32, lanes = 0>
+    } last {
+    ^bb0(%own: !ssk.tile<128xf32, lanes = 0>):
+      ssk.yield_part %own : !ssk.tile<128xf32, lanes = 0>
+    } : !ssk.tile<128xf32, lanes = 0>
+    ```
+  }];
+  let arguments = (ins I64Attr:$count, Variadic<SSK_SharedType>:$through);
+  let results = (outs Variadic<SSK_TileType>:$sums);
+  let regions = (region SizedRegion<1>:$body, SizedRegion<1>:$last);
+  let skipDefaultBuilders = 1;
+  let builders = [OpBuilder<(ins "int64_t":$count, "::mlir::TypeRange":$sums,
+      "::llvm::function_ref<::llvm::SmallVector<::mlir::Value>(::mlir::Value)>":$body,
+      "::llvm::function_ref<::llvm::SmallVector<::mlir::Value>(::mlir::ValueRange)>":$last)>];
+  let assemblyFormat = [{
+    $count (`through` $through^ `:` qualified(type($through)))? attr-dict-with-keyword
+    $body `last` $last `:` qualified(type($sums))
+  }];
+  let extraClassDeclaration = [{
+    /// The number of the part, an argument of the body.
+    ::mlir::BlockArgument getPart() { return getBody().getArgument(0); }
+    /// What each part has.
+    ::mlir::OperandRange getYielded();
+    /// What the last part adds to the sums.
+    ::mlir::OperandRange getLastYielded();
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
+def SSK_YieldPartOp : SSK_Op<"yield_part", [Terminator, Pure, HasParent<"PartsOp">]> {
+  let summary = "what one part has, or adds to the sums";
+  let description = [{
+    ```mlir
+    ssk.yield_part %h_q : !ssk.tile<128xf32, lanes = 0>
+    ```
+  }];
+  let arguments = (ins Variadic<SSK_TileType>:$values);
+  let assemblyFormat = "$values attr-dict `:` qualified(type($values))";
 }
 
 #endif // SINKSTATE_DIALECT_SSK_SSKKERNELOPS_TD

@@ -119,8 +119,10 @@ struct ConvertSSToSSK final
                                                              : rowsInFlight;
     if (programsPerBlock > 0)
       tuning.programsPerBlock = programsPerBlock;
-    if (tuning.programsPerBlock > 1) // measured for one
+    if (tuning.programsPerBlock > 1) { // measured for one
       tuning.residentBlocks = std::nullopt;
+      tuning.parts = 1;
+    }
     return tuning;
   }
 
@@ -130,7 +132,10 @@ struct ConvertSSToSSK final
     remark << kernel.getName() << ": " << tuning.rowsInFlight
            << " rows in flight";
     if (device != "cpu") {
-      remark << ", " << tuning.programsPerBlock << " warps a block";
+      if (tuning.parts > 1)
+        remark << ", 1 or " << tuning.parts << " warps a state";
+      else
+        remark << ", " << tuning.programsPerBlock << " warps a block";
       if (tuning.residentBlocks)
         remark << ", " << *tuning.residentBlocks << " resident blocks";
     }
@@ -180,7 +185,7 @@ struct ConvertSSToSSK final
       builder.setInsertionPoint(body->getTerminator());
     KernelArguments arguments(role->signature, body->getArguments());
     KernelBuilder k(builder, kernel, fused->getLoc());
-    KernelChoices choices{tuning.rowsInFlight, tuning.asksAhead};
+    KernelChoices choices{tuning.rowsInFlight, tuning.parts, tuning.asksAhead};
     if (failed(role->lower(*fused, shape, arguments, choices, k)))
       return failure();
     if (!body->mightHaveTerminator())

@@ -133,7 +133,8 @@ LogicalResult DecodeLowering::collectProducts() {
           return RowPass(t, choices.rowsInFlight).run(vectors, names, logDecay);
         });
   else
-    sums = RowPass(t, choices.rowsInFlight, next).run(vectors, names, logDecay);
+    sums = RowPass(t, choices.rowsInFlight, choices.parts, next)
+               .run(vectors, names, logDecay);
   for (auto [x, sum] : llvm::zip_equal(wanted, sums))
     products[x] = sum;
   return success();

@@ -368,6 +368,15 @@ void KernelBuilder::loop(Value from, Value to, int64_t step,
   });
 }
 
+Values KernelBuilder::parts(int64_t count, TypeRange sums,
+                            llvm::function_ref<Values(Value)> body,
+                            llvm::function_ref<Values(ValueRange)> last) {
+  Location outer = loc;
+  auto partsOp = ssk::PartsOp::create(b, loc, count, sums, body, last);
+  loc = outer;
+  return Values(partsOp.getResults());
+}
+
 Values KernelBuilder::choose(Value condition, llvm::function_ref<Values()> then,
                              llvm::function_ref<Values()> otherwise) {
   auto region = [&](llvm::function_ref<Values()> body) {

@@ -146,6 +146,11 @@ public:
               mlir::ValueRange carried, LoopBody body);
   void loop(mlir::Value from, mlir::Value to, int64_t step,
             llvm::function_ref<void(mlir::Value)> body);
+  /// The sums over `count` parts of what `body` returns for each; the last part
+  /// adds what `last` makes of it.
+  Values parts(int64_t count, mlir::TypeRange sums,
+               llvm::function_ref<Values(mlir::Value part)> body,
+               llvm::function_ref<Values(mlir::ValueRange own)> last);
   Values choose(mlir::Value condition, llvm::function_ref<Values()> then,
                 llvm::function_ref<Values()> otherwise);
   void branch(mlir::Value condition, llvm::function_ref<void()> then,

@@ -35,36 +35,37 @@ struct Row {
 static const Row kRows[] = {
     {"cpu",
      Kernels::all,
-     {1, 1, std::nullopt,
+     {1, 1, 1, std::nullopt,
       "one row at a time leaves the vector registers to the sums; the next "
       "state's memory is asked for meanwhile",
       /*asksAhead=*/true}},
     {"sm_90",
      Kernels::decodeWithoutDelta,
-     {8, 1, 20,
+     {8, 1, 2, 20,
       "a row takes part in one product, so eight fit the registers: 71 to 65 us "
       "on an H200 (B = 128, ranks nemo4b); 20 resident blocks 1 to 3 % faster "
-      "still"}},
+      "still; two warps a state 10.9 to 9.3 us at B = 8, four 9.5"}},
     {"sm_90",
      Kernels::decodeChannels,
-     {4, 1, 24,
+     {4, 1, 4, 24,
       "left alone, the GPU's compiler serialises the loads: 57.7 to 47.3 us on "
       "an H200 with 24 resident blocks (B = 128, ranks qwen9b); eight rows 1 to "
-      "4 % slower"}},
+      "4 % slower; four warps a state 16.8 to 9.5 us at B = 8"}},
     {"sm_90",
      Kernels::decodeDelta,
-     {4, 1, std::nullopt,
+     {4, 1, 4, std::nullopt,
       "four rows hide the latency of memory, eight are 1 to 4 % slower on an "
-      "H200 (128 registers); 20 or 24 resident blocks 4 to 6 % slower"}},
+      "H200 (128 registers); 20 or 24 resident blocks 4 to 6 % slower; four warps "
+      "a state 19.4 to 8.9 us at B = 8"}},
     {"sm_90",
      Kernels::compactWithoutDelta,
-     {4, 1, 16,
+     {4, 1, 1, 16,
       "128 registers instead of 168 leave more to the decodes that run beside "
       "it: 2 to 5 % of a step on an H200 (B = 128, ranks nemo4b); under the "
       "delta rule 1 to 4 % slower"}},
     {"sm_90",
      Kernels::all,
-     {4, 1, std::nullopt,
+     {4, 1, 1, std::nullopt,
       "four rows hide the latency of memory; with one warp a block none waits "
       "for the largest state: 2 to 6 % faster on an H200 than four warps"}},
 };

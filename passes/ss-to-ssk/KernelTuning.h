@@ -23,9 +23,12 @@ namespace sinkstate {
 /// How one kernel is made for a device.
 struct KernelTuning {
   int64_t rowsInFlight;     ///< rows of a state that are loaded together
-  int64_t programsPerBlock; ///< warps of a block, on a GPU
-  /// Blocks that a multiprocessor should hold; nothing: the GPU's compiler
-  /// decides.
+  int64_t programsPerBlock; ///< of one warp each, on a GPU
+  /// Parts of a state in a decode: as many warps, or one, take a state on a GPU.
+  /// With more than one a block is one program.
+  int64_t parts;
+  /// Blocks (of kernels with parts: those of one warp) that a multiprocessor should
+  /// hold; nothing: the GPU's compiler decides.
   std::optional<int64_t> residentBlocks;
   llvm::StringRef reason; ///< what was measured, in one line
   /// Whether decode asks for the next state's memory while it works on a state.

@@ -14,6 +14,8 @@ namespace sinkstate {
 /// Choices that are not in the graph.
 struct KernelChoices {
   int64_t rowsInFlight = 4; ///< rows of a state loaded together
+  /// Parts of a state whose sums a decode adds up: one warp each, or one for all.
+  int64_t parts = 1;
   bool asksAhead = false;   ///< for the memory of the next state
 };
 

@@ -28,15 +28,33 @@ Values RowPass::run(ValueRange inVectors, ArrayRef<StringRef> inNames,
     scale = k.name("decay", k.exp(logDecay));
   }
 
+  if (parts == 1)
+    return bufferedPairs(storedRows(Value()));
+  // Parts write nothing, scratch neither.
+  if (t.shape.isDeferred())
+    storeCoefficients();
+  else if (t.shape.mayBeDense())
+    k.branch(t.isDense, [&] { storeCoefficients(); });
+  SmallVector<Type> types(vectors.size(), t.valueTile());
+  k.note("chunks of rows, in turn to every part; pairs to the last one");
+  return k.parts(
+      parts, types, [&](Value one) { return storedRows(one); },
+      [&](ValueRange own) {
+        part = Value();
+        return bufferedPairs(Values(own));
+      });
+}
+
+Values RowPass::storedRows(Value inPart) {
+  part = inPart;
   Values zeros(vectors.size(), k.splat(t.valueTile(), k.real(0)));
   if (t.shape.isDeferred())
-    return bufferedPairs(denseRows(zeros));
+    return denseRows(zeros);
   if (!t.shape.mayBeDense())
-    return bufferedPairs(components(zeros));
-  Values sums = k.choose(
+    return components(zeros);
+  return k.choose(
       t.isDense, [&] { return denseRows(zeros); },
       [&] { return components(zeros); });
-  return bufferedPairs(sums);
 }
 
 int64_t RowPass::componentsInFlight() const {
@@ -51,13 +69,21 @@ Values RowPass::overRows(Value count, Values sums, int64_t n, Chunk chunk) {
   Value whole =
       n == 1 ? count
              : k.name("whole", k.sub(count, k.rem(count, k.index(n))));
-  sums = k.loop(k.index(0), whole, n, sums, [&](Value i, ValueRange carried) {
+  const int64_t step = part ? n * parts : n;
+  Value start =
+      part ? k.name("start", k.mul(part, k.index(n))) : k.index(0);
+  sums = k.loop(start, whole, step, sums, [&](Value i, ValueRange carried) {
     return chunk(i, n, Value(), Values(carried));
   });
   if (n == 1)
     return sums;
+  Value hasRest = k.less(whole, count);
+  if (part)
+    hasRest = k.both(hasRest, k.equal(k.rem(k.div(count, k.index(n)),
+                                            k.index(parts)),
+                                      part));
   return k.choose(
-      k.less(whole, count),
+      hasRest,
       [&] {
         return chunk(whole, n, k.name("left", k.sub(count, whole)), sums);
       },
@@ -106,31 +132,37 @@ Values RowPass::components(Values sums) {
   return sums;
 }
 
-Values RowPass::denseRows(Values sums) {
-  const LayerShape &s = t.shape;
+/// The coefficients of dense rows are the vectors' elements, which are spread
+/// over the lanes; scratch turns them into values that every lane has.
+void RowPass::storeCoefficients() {
   k.note("dense state: row c is column c of H");
-  Value rows = t.denseRows();
-  // The coefficients of the rows are the vectors' elements, which are spread
-  // over the lanes; scratch turns them into values that every lane has.
-  Values scratch;
   for (Value x : decayedVectors) {
-    Value memory = k.name("coefficients", k.shared({s.dk}, k.f32()));
+    Value memory = k.name("coefficients", k.shared({t.shape.dk}, k.f32()));
     Value scaled =
         scale ? k.map(t.keyTile(), x,
                       [&](ValueRange e) { return k.mul(e[0], scale); })
               : x;
     k.store(scaled, memory, k.index(0));
-    scratch.push_back(memory);
+    coefficients.push_back(memory);
   }
+}
+
+Values RowPass::denseRows(Values sums) {
+  const LayerShape &s = t.shape;
+  if (!part)
+    storeCoefficients();
+  Value rows = t.denseRows();
   int64_t n = largestDivisor(s.dk, rowsInFlight);
-  return k.loop(k.index(0), k.index(s.dk), n, sums,
+  Value start =
+      part ? k.name("start", k.mul(part, k.index(n))) : k.index(0);
+  return k.loop(start, k.index(s.dk), part ? n * parts : n, sums,
                 [&](Value c, ValueRange carried) -> Values {
                   Values next(carried);
                   Value h = k.name("h_rows",
                                    k.load(k.lanes({n, s.dv}), rows,
                                           t.denseRow(c), k.index(s.dv)));
                   for (auto [sum, memory, name] :
-                       llvm::zip_equal(next, scratch, names)) {
+                       llvm::zip_equal(next, coefficients, names)) {
                     Value coef =
                         k.name("coef", k.load(k.replicated({n}), memory, c));
                     sum = k.name(name, k.accumulate(sum, coef, h));

@@ -19,9 +19,13 @@ namespace sinkstate {
 class RowPass {
 public:
   /// `rowsInFlight`: rows loaded together, the register axis of the row tiles.
-  /// `next`: the state whose memory is asked for meanwhile, or null.
-  RowPass(StateTables &tables, int64_t rowsInFlight, NextState *next = nullptr)
-      : t(tables), k(tables.k), rowsInFlight(rowsInFlight), next(next) {}
+  /// `parts`: sums that the stored rows are divided into and that are added up at
+  /// the end; pairs belong to the last of them. More than one: ssk.parts, for
+  /// several warps. `next`: the state whose memory is asked for meanwhile, or null.
+  RowPass(StateTables &tables, int64_t rowsInFlight, int64_t parts = 1,
+          NextState *next = nullptr)
+      : t(tables), k(tables.k), rowsInFlight(rowsInFlight), parts(parts),
+        next(next) {}
 
   /// `vectors`: tiles [dk]; returns one tile [dv] each, called by `names`.
   KernelBuilder::Values run(mlir::ValueRange vectors,
@@ -32,10 +36,14 @@ private:
   using Values = KernelBuilder::Values;
   using Chunk = llvm::function_ref<Values(mlir::Value first, int64_t rows,
                                           mlir::Value limit, Values sums)>;
+  /// Products with what is stored, pairs left out: of one part, or (null) of all.
+  Values storedRows(mlir::Value part);
   Values components(Values sums);
+  void storeCoefficients();
   Values denseRows(Values sums);
   Values bufferedPairs(Values sums);
-  /// Runs `chunk` over [0, count), n rows at a time and a masked rest.
+  /// Runs `chunk` over the part's rows of [0, count), n rows at a time and a masked
+  /// rest. The parts take chunks in turn.
   Values overRows(mlir::Value count, Values sums, int64_t n, Chunk chunk);
   /// Rows of components loaded together: those of fewer bytes take fewer
   /// registers, and more of them are as many bytes on their way.
@@ -43,13 +51,15 @@ private:
 
   StateTables &t;
   KernelBuilder &k;
-  int64_t rowsInFlight;
+  int64_t rowsInFlight, parts;
   NextState *next;
+  mlir::Value part; ///< at hand; null where there is one alone
   llvm::SmallVector<llvm::StringRef> names; ///< of the products
   Values vectors;        ///< as given, for the buffered pairs
   Values decayedVectors; ///< channel decay folded in, for what is older
   mlir::Value logDecay;
   mlir::Value scale; ///< exp(G) of a scalar decay; null for channel decays
+  Values coefficients; ///< of dense rows, scratch
 };
 
 } // namespace sinkstate

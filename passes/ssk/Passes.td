@@ -19,6 +19,7 @@ def SSKPreparePass : Pass<"ssk-prepare", "::sinkstate::ssk::KernelOp"> {
       an access in one iteration is separated from the next. Two accesses to
       different arguments or different scratch never conflict, nor do writes of
       single elements, which are all made by lane 0;
+    * gives `ssk.parts` the scratch through which its warps add up what they have;
     * sets `pitch` on scratch that is a factor of `ssk.matmul`, or an argument of
       a routine beside one that is, and whose rows would all begin in the same
       bank of shared memory;

@@ -21,6 +21,7 @@ struct Prepare : public sinkstate::ssk::impl::SSKPreparePassBase<Prepare> {
 
   void runOnOperation() override {
     duplicateSplats();
+    allocateSums();
     setAccessWidths();
     setPitches();
     assignScratchSlots(getOperation());
@@ -29,6 +30,7 @@ struct Prepare : public sinkstate::ssk::impl::SSKPreparePassBase<Prepare> {
   }
 
   void duplicateSplats();
+  void allocateSums();
   void setAccessWidths();
   void setPitches();
   void fitBlock();
@@ -51,6 +53,23 @@ void Prepare::duplicateSplats() {
     }
     splat.erase();
   }
+}
+
+/// Scratch through which the warps of a program add up the sums of parts.
+void Prepare::allocateSums() {
+  getOperation().walk([&](PartsOp parts) {
+    if (!parts.getThrough().empty())
+      return;
+    OpBuilder builder = OpBuilder::atBlockBegin(&getOperation().getBody().front());
+    SmallVector<Value> scratch;
+    for (Value sum : parts.getSums()) {
+      auto tile = cast<TileType>(sum.getType());
+      auto type = SharedType::get(tile.getContext(), tile.getShape(), tile.getElementType());
+      auto name = builder.getStringAttr("part_sum");
+      scratch.push_back(AllocOp::create(builder, NameLoc::get(name, parts.getLoc()), type));
+    }
+    parts.getThroughMutable().assign(scratch);
+  });
 }
 
 void Prepare::setAccessWidths() {

@@ -70,8 +70,9 @@ static int64_t numberOperations(Block &block, int64_t next,
 /// What is used in a loop is needed through all of it.
 static Operation *getOutermostLoop(Operation *op) {
   Operation *outermost = op;
+  // Parts are a loop too, where a warp runs several of them.
   for (Operation *parent = op->getParentOp(); parent; parent = parent->getParentOp())
-    if (isa<scf::ForOp>(parent))
+    if (isa<scf::ForOp, PartsOp>(parent))
       outermost = parent;
   return outermost;
 }

@@ -37,6 +37,7 @@ public:
 
 private:
   State visit(Operation &op, State state);
+  State visitLoop(Block &body, State before);
   State finishCopies(Operation &wait, State state);
   void access(Operation &op, State &state);
 };
@@ -138,21 +139,28 @@ State SyncFinder::visit(Operation &op, State state) {
       return join(after, state);
     return join(after, visit(branch.getElseRegion().front(), state));
   }
-  if (auto loop = dyn_cast<scf::ForOp>(op)) {
-    // The body may run after itself, or not at all.
-    State before = state;
-    while (true) {
-      State entry = join(before, visit(*loop.getBody(), before));
-      if (isSame(entry, before))
-        return entry;
-      before = entry;
-    }
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return visitLoop(*loop.getBody(), state);
+  if (auto parts = dyn_cast<PartsOp>(op)) {
+    // All warps of the program meet behind the parts.
+    visit(parts.getLast().front(), visitLoop(parts.getBody().front(), state));
+    return State();
   }
   if (isa<WaitCopiesOp>(op))
     return finishCopies(op, state);
   if (isa<MemoryEffectOpInterface>(op))
     access(op, state);
   return state;
+}
+
+/// The body may run after itself, or not at all.
+State SyncFinder::visitLoop(Block &body, State before) {
+  while (true) {
+    State entry = join(before, visit(body, before));
+    if (isSame(entry, before))
+      return entry;
+    before = entry;
+  }
 }
 
 /// A copy writes at any time until it is waited for, whatever syncs there are in

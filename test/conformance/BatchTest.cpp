@@ -140,6 +140,26 @@ TEST_P(Batch, PaddingRowsWriteZerosAndTouchNothing) {
   EXPECT_EQ(outputs, decodedAlone(2, kSteps));
 }
 
+// A GPU runs the programs of a small batch by several warps each, those of a large
+// one by one.
+TEST_P(Batch, LargeBatchesHaveTheBitsOfSmallOnes) {
+  constexpr int kFew = 12; // a compaction and a bit
+  constexpr size_t kRows = 4000;
+  Running run(GetParam(), optionsFor(2), false);
+  DrivenRequest a = run.request(1, styleOf(1)), b = run.request(2, styleOf(2));
+  std::vector<DrivenRequest *> batch(kRows, nullptr);
+  batch.front() = &a;
+  batch[kRows - 2] = &b;
+  Outputs outputsA, outputsB;
+  for (int step = 0; step < kFew; ++step) {
+    const StepResult result = run.driver.step(batch);
+    outputsA.push_back(rowOf(result, 0, run.layers));
+    outputsB.push_back(rowOf(result, kRows - 2, run.layers));
+  }
+  EXPECT_EQ(outputsA, decodedAlone(1, kFew, styleOf(1)));
+  EXPECT_EQ(outputsB, decodedAlone(2, kFew, styleOf(2)));
+}
+
 // Requests whose ranks differ widely meet in one batch.
 TEST_P(Batch, UnevenRanksStayApart) {
   Running run(GetParam(), optionsFor(4));

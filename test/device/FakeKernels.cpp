@@ -51,6 +51,10 @@ void registerPackage(const std::string &folder) {
     sizes.push_back(sizeof(int64_t));
     fake_add_kernel(name.c_str(), sizes.data(), sizes.size(), runEntry,
                     &entries.back());
+    // A CPU has one way to run a program.
+    if (kernel.value("parts", 1) > 1)
+      fake_add_kernel((name + "_parts").c_str(), sizes.data(), sizes.size(),
+                      runEntry, &entries.back());
   }
 }
 

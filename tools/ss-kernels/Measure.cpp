@@ -30,18 +30,27 @@ struct Job {
   std::string kernel, source, architecture;
 };
 
-/// registers spills stack shared, as text.
-std::string encode(const Resources &use) {
-  return std::to_string(use.registers) + " " + std::to_string(use.spillBytes) +
-         " " + std::to_string(use.stackBytes) + " " +
-         std::to_string(use.sharedBytes);
+/// What the kernels of one file take: its own, and where it has parts NAME_parts.
+using FileResources = std::map<std::string, Resources>;
+
+/// A line for each kernel: name, registers, spills, stack, shared.
+std::string encode(const FileResources &kernels) {
+  std::ostringstream text;
+  for (const auto &[name, use] : kernels)
+    text << name << ' ' << use.registers << ' ' << use.spillBytes << ' '
+         << use.stackBytes << ' ' << use.sharedBytes << '\n';
+  return text.str();
 }
 
-Resources decode(const std::string &text) {
+FileResources decode(const std::string &text) {
+  FileResources kernels;
+  std::istringstream lines(text);
+  std::string name;
   Resources use;
-  std::istringstream(text) >> use.registers >> use.spillBytes >>
-      use.stackBytes >> use.sharedBytes;
-  return use;
+  while (lines >> name >> use.registers >> use.spillBytes >> use.stackBytes >>
+         use.sharedBytes)
+    kernels[name] = use;
+  return kernels;
 }
 
 Result<cache::Blobs> compileJob(const Job &job) {
@@ -49,15 +58,20 @@ Result<cache::Blobs> compileJob(const Job &job) {
                                                 job.architecture);
   if (!found)
     return found.takeError();
-  if (found->size() != 1 || found->front().kernel != job.kernel)
+  FileResources kernels;
+  for (const auto &use : *found)
+    kernels[use.kernel] = {use.registers, use.spillBytes, use.stackBytes,
+                           use.sharedBytes};
+  const size_t known =
+      kernels.count(job.kernel) + kernels.count(job.kernel + "_parts");
+  if (!kernels.count(job.kernel) || known != kernels.size())
     return Error{job.kernel + ".cu: found " + std::to_string(found->size()) +
-                 " kernels, expected one with the file's name"};
-  const auto &use = found->front();
-  return cache::Blobs{{kBlob, encode({use.registers, use.spillBytes,
-                                      use.stackBytes, use.sharedBytes})}};
+                 " kernels, expected one with the file's name, and at most one "
+                 "more, with _parts behind it"};
+  return cache::Blobs{{kBlob, encode(kernels)}};
 }
 
-Result<Resources> measureJob(const Job &job, cache::KernelCache &cache,
+Result<FileResources> measureJob(const Job &job, cache::KernelCache &cache,
                              const std::string &version) {
   cache::KernelKeyInputs inputs;
   inputs.kernelName = job.kernel;
@@ -67,7 +81,7 @@ Result<Resources> measureJob(const Job &job, cache::KernelCache &cache,
     inputs.headers.push_back({header.name, header.text});
   inputs.flags = nvrtc::kernelFlags();
   // The figures depend on the compiler and its input, not on this program.
-  inputs.buildId = "kernel-resources-1";
+  inputs.buildId = "kernel-resources-2";
   inputs.nvrtcVersion = version;
   inputs.architecture = job.architecture;
   Result<cache::CachedKernel> kernel = cache.getOrCompile(
@@ -124,12 +138,15 @@ ss_kernels::measure(const std::string &folder,
   auto work = [&] {
     for (size_t i; (i = next++) < jobs->size();) {
       const Job &job = (*jobs)[i];
-      Result<Resources> use = measureJob(job, **cache, table.nvrtc);
+      Result<FileResources> found = measureJob(job, **cache, table.nvrtc);
       std::lock_guard<std::mutex> lock(mutex);
-      if (use)
-        table.kernels[job.kernel][job.architecture] = *use;
-      else if (firstError.empty())
-        firstError = use.error();
+      if (!found) {
+        if (firstError.empty())
+          firstError = found.error();
+        continue;
+      }
+      for (const auto &[name, use] : *found)
+        table.kernels[name][job.architecture] = use;
     }
   };
   std::vector<std::thread> threads;

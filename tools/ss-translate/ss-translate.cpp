@@ -135,6 +135,7 @@ static llvm::json::Object describe(ssk::KernelOp kernel, llvm::StringRef file) {
                             {"role", kernel.getRole().value_or("")},
                             {"file", file},
                             {"programs_per_block", info.programsPerBlock},
+                            {"parts", info.parts},
                             {"loops", info.loops},
                             {"shared_bytes", info.sharedBytes},
                             {"dynamic_shared", info.isSharedDynamic ? info.sharedBytes : 0},

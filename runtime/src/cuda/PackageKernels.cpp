@@ -16,6 +16,10 @@ constexpr unsigned kWarp = 32;
 /// driver's choices a decode leaves no room for the compactions that run beside
 /// it, which then take turns with it. docs/rationale.md has what was measured.
 constexpr int kSharedCarveout = 75;
+/// How many times the programs that a GPU holds at once with a warp for each part
+/// may be, for them to be run so. Beyond that there are warps enough without, and
+/// meeting only costs. docs/rationale.md has what was measured.
+constexpr int64_t kWavesByParts = 2;
 /// Blocks in the first dimension of a grid.
 constexpr int64_t kMostBlocks = INT32_MAX;
 
@@ -77,31 +81,55 @@ PackageKernels::PackageKernels(std::shared_ptr<const Context> owner,
         codeOf(manifest, KernelIndex(i)).dynamicShared;
     modules.emplace_back(context, kernel.name, images[i]);
     Kernel loaded;
-    loaded.function = modules.back().function(kernel.name.c_str(), shared);
-    SS_CUDA(context->driver(),
-            cuFuncSetAttribute(loaded.function, kFunctionSharedCarveout,
-                               kSharedCarveout));
+    loaded.function = load(kernel.name, shared);
     loaded.programsPerBlock = kernel.programsPerBlock;
     loaded.dynamicShared = unsigned(shared);
     loaded.arguments = kernel.arguments;
     if (kernel.loops)
-      loaded.enoughBlocks = residentBlocks(loaded);
+      loaded.enoughBlocks =
+          residentBlocks(loaded.function, loaded.programsPerBlock, shared);
+    loaded.parts = kernel.parts;
+    if (kernel.parts > 1)
+      loadParts(loaded, kernel.name);
     kernels.push_back(std::move(loaded));
   }
 }
 
-int64_t PackageKernels::residentBlocks(const Kernel &kernel) const {
+/// A kernel of the module that was loaded last.
+CUfunction PackageKernels::load(const std::string &name, int64_t shared) const {
+  CUfunction function = modules.back().function(name.c_str(), shared);
+  SS_CUDA(context->driver(),
+          cuFuncSetAttribute(function, kFunctionSharedCarveout,
+                             kSharedCarveout));
+  return function;
+}
+
+void PackageKernels::loadParts(Kernel &kernel, const std::string &name) const {
+  kernel.byParts = load(name + "_parts", 0);
+  kernel.fewPrograms =
+      kWavesByParts * residentBlocks(kernel.byParts, kernel.parts, 0);
+}
+
+int64_t PackageKernels::residentBlocks(CUfunction function, int64_t warps,
+                                       int64_t shared) const {
   int blocks = 0;
   SS_CUDA(context->driver(),
           cuOccupancyMaxActiveBlocksPerMultiprocessor(
-              &blocks, kernel.function,
-              int(kernel.programsPerBlock * kWarp), kernel.dynamicShared));
+              &blocks, function, int(warps * kWarp), size_t(shared)));
   return int64_t(std::max(1, blocks)) * context->multiprocessors();
 }
 
 void PackageKernels::launch(KernelIndex index, ArgumentValues &values,
                             int64_t programs, CUstream stream) const {
   const Kernel &kernel = kernels[size_t(index)];
+  if (programs <= kernel.fewPrograms) {
+    SS_CUDA(context->driver(),
+            cuLaunchKernel(kernel.byParts, unsigned(programs), 1, 1,
+                           unsigned(kernel.parts) * kWarp, 1, 1, 0, stream,
+                           values.bindLaunch(kernel.arguments, programs),
+                           nullptr));
+    return;
+  }
   const int64_t blocks = std::min(
       (programs + kernel.programsPerBlock - 1) / kernel.programsPerBlock,
       kernel.enoughBlocks);

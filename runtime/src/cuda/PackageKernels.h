@@ -18,13 +18,17 @@ public:
                  const Package &package, const KernelCompiler &compiler);
 
   /// Queues programs [0, programs) of a kernel. Allocates nothing and waits
-  /// for nothing.
+  /// for nothing. Few programs take a warp for each of their parts, if the kernel
+  /// has any: the same bits.
   void launch(KernelIndex kernel, ArgumentValues &values, int64_t programs,
               CUstream stream) const;
 
 private:
   struct Kernel {
     CUfunction function = nullptr;
+    /// The same by a warp for each part of a program, for up to `fewPrograms`.
+    CUfunction byParts = nullptr;
+    int64_t parts = 1, fewPrograms = 0;
     int64_t programsPerBlock = 1;
     unsigned dynamicShared = 0;
     /// Blocks that are enough for any number of programs: all that the GPU
@@ -33,7 +37,10 @@ private:
     std::vector<Argument> arguments;
   };
 
-  int64_t residentBlocks(const Kernel &kernel) const;
+  CUfunction load(const std::string &name, int64_t shared) const;
+  void loadParts(Kernel &kernel, const std::string &name) const;
+  int64_t residentBlocks(CUfunction function, int64_t warps,
+                         int64_t shared) const;
 
   std::shared_ptr<const Context> context;
   std::vector<Module> modules;

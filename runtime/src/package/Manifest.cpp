@@ -76,6 +76,8 @@ KernelManifest parseKernel(const Json &json, size_t position) {
               "', expected 'decode', 'compact', 'densify' or 'init'");
   if (named.has("programs_per_block"))
     kernel.programsPerBlock = named.integer("programs_per_block", 1, 32);
+  if (named.has("parts"))
+    kernel.parts = named.integer("parts", 1, 8);
   if (named.has("loops"))
     kernel.loops = named.boolean("loops");
   size_t argumentPosition = 0;

@@ -55,6 +55,9 @@ struct KernelManifest {
   std::string name;
   KernelRole role = KernelRole::Decode;
   int32_t programsPerBlock = 1; ///< of a launch on a GPU
+  /// More than 1: the GPU code has a kernel NAME_parts, whose blocks are as many
+  /// warps and one program each.
+  int32_t parts = 1;
   bool loops = false; ///< on a GPU, a grid of any size runs all programs
   Storage storage = Storage::F32; ///< of `rows` or `dense`
   std::vector<Argument> arguments;

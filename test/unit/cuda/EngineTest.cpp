@@ -293,6 +293,43 @@ TEST_F(CudaEngines, LaunchMoreBlocksThanASecondGridDimensionHas) {
   engine.endStep(slots.data(), batch);
 }
 
+TEST_F(CudaEngines, GiveFewProgramsAWarpForEachPart) {
+  nlohmann::json json = nlohmann::json::parse(source.manifest);
+  for (nlohmann::json &kernel : json["kernels"]) {
+    std::vector<size_t> sizes(kernel["args"].size() + 1, 8);
+    for (const char *suffix : {"", "_parts"})
+      fake_add_kernel((kernel["name"].get<std::string>() + suffix).c_str(),
+                      sizes.data(), sizes.size(),
+                      [](void *, void *const *, unsigned) {}, nullptr);
+    if (kernel["role"] == "decode")
+      kernel["parts"] = 4;
+  }
+  source.manifest = json.dump();
+  source.write();
+  Package package = Package::open(source.folder());
+  // 4 multiprocessors hold 3 blocks each: 24 programs are twice as many, of 12
+  // requests of 2 heads.
+  constexpr int32_t kFew = 12;
+  ss_engine_options options = cudaOptions(kFew + 1);
+  options.row_capacity = 16;
+  Engine engine(package, options);
+  DeviceArray<int32_t> slots(engine, kFew + 1);
+  slots.copyIn(std::vector<int32_t>(kFew + 1, -1));
+  DeviceArray<float> floats(engine, 1);
+  ss_decode_args args = decodeArgs();
+  args.slots = slots.data();
+  args.q = args.k = args.v = args.gate = args.beta = {floats.data(), 0};
+  args.a_log = args.dt_bias = args.y = floats.data();
+  for (int32_t batch : {kFew, kFew + 1}) {
+    args.batch = batch;
+    engine.beginStep(slots.data(), batch);
+    engine.decodeLayer(0, args);
+    EXPECT_EQ(fake_last_blocks(), unsigned(2 * batch));
+    EXPECT_EQ(fake_last_threads(), batch == kFew ? 128u : 32u);
+    engine.endStep(slots.data(), batch);
+  }
+}
+
 TEST_F(CudaEngines, LaunchNoMoreBlocksThanTheGpuHoldsWhereKernelsLoop) {
   nlohmann::json json = nlohmann::json::parse(source.manifest);
   for (nlohmann::json &kernel : json["kernels"])

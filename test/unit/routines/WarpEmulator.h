@@ -3,7 +3,8 @@
 //
 // Between two meetings the lanes run one after the other, in an order that the
 // caller picks: code whose result depends on it has a race. Lanes that meet at
-// different places in the source are reported.
+// different places in the source are reported. The warps of a block meet at every
+// __syncthreads; between two of these one runs after the other, in that order too.
 #ifndef SINKSTATE_TEST_ROUTINES_WARPEMULATOR_H
 #define SINKSTATE_TEST_ROUTINES_WARPEMULATOR_H
 
@@ -23,6 +24,9 @@ enum class LaneOrder { Ascending, Descending, Shuffled };
 /// not meet at the same places.
 bool runWarp(LaneOrder order, const std::function<void()> &body);
 
+/// The same for the threads of a block of several warps.
+bool runBlock(LaneOrder order, int warps, const std::function<void()> &body);
+
 /// The lane that is running.
 int currentLane();
 
@@ -33,6 +37,9 @@ int warpInBlock();
 /// Publishes size bytes, waits for the other lanes, reads those of lane `from`.
 void meet(std::source_location where, const void *mine = nullptr,
           void *theirs = nullptr, size_t size = 0, int from = 0);
+
+/// Waits for all warps of the block that have not ended.
+void meetBlock(std::source_location where);
 
 struct ThreadIndex {
   struct Lane {
@@ -51,6 +58,11 @@ inline sinkstate::test::ThreadIndex threadIdx;
 inline void
 __syncwarp(std::source_location where = std::source_location::current()) {
   sinkstate::test::meet(where);
+}
+
+inline void
+__syncthreads(std::source_location where = std::source_location::current()) {
+  sinkstate::test::meetBlock(where);
 }
 
 template <typename T>

@@ -145,3 +145,32 @@ ssk.kernel @ahead(%a: !ssk.global<f32> {ssk.name = "a"}) {
   ssk.prefetch %a[%n] {count = 100 : i64} : !ssk.global<f32>
   ssk.return
 }
+
+// Parts one after the other: the sums of all but the latest, and the latest.
+// CHECK-LABEL: llvm.func internal @parts.program(
+// CHECK: %[[MINUS:.*]] = arith.constant dense<-0.000000e+00> : vector<16xf32>
+// CHECK: %[[LOOP:.*]]:2 = scf.for %{{.*}} iter_args(%[[SUM:.*]] = %[[MINUS]], %[[LATEST:.*]] = %[[MINUS]])
+// CHECK: %[[NEXT:.*]] = arith.addf %[[SUM]], %[[LATEST]] : vector<16xf32>
+// CHECK: %[[T:.*]] = llvm.load
+// CHECK: scf.yield %[[NEXT]], %[[T]]
+// CHECK: %[[LAST:.*]] = arith.mulf %[[LOOP]]#1, %[[LOOP]]#1 : vector<16xf32>
+// CHECK: %[[ALL:.*]] = arith.addf %[[LOOP]]#0, %[[LAST]]
+// CHECK: llvm.store %[[ALL]]
+ssk.kernel @parts(%x: !ssk.global<f32> {ssk.name = "x"}) attributes {programs_per_block = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %sum = ssk.parts 4 {
+  ^bb0(%part: index):
+    %t = ssk.load %x[%part] : !ssk.global<f32> -> !ssk.tile<16xf32, lanes = 0>
+    ssk.yield_part %t : !ssk.tile<16xf32, lanes = 0>
+  } last {
+  ^bb0(%a: !ssk.tile<16xf32, lanes = 0>):
+    %b = ssk.map (%a) dims [[0]] : (!ssk.tile<16xf32, lanes = 0>) -> !ssk.tile<16xf32, lanes = 0> {
+    ^bb0(%e: f32):
+      %m = arith.mulf %e, %e : f32
+      ssk.yield %m : f32
+    }
+    ssk.yield_part %b : !ssk.tile<16xf32, lanes = 0>
+  } : !ssk.tile<16xf32, lanes = 0>
+  ssk.store %sum, %x[%c0] : !ssk.tile<16xf32, lanes = 0>, !ssk.global<f32>
+  ssk.return
+}

@@ -88,9 +88,43 @@ ssk.kernel @next_program(%x: !ssk.global<i64> {ssk.name = "x"}) {
 
 // -----
 
+ssk.kernel @parts_without_scratch(%x: !ssk.global<f32> {ssk.name = "x"}) attributes {programs_per_block = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  // expected-error@+1 {{'ssk.parts' op has no scratch to add up its parts through, expected ssk-prepare to have run}}
+  %sum = ssk.parts 2 {
+  ^bb0(%part: index):
+    %t = ssk.load %x[%c0] : !ssk.global<f32> -> !ssk.tile<128xf32, lanes = 0>
+    ssk.yield_part %t : !ssk.tile<128xf32, lanes = 0>
+  } last {
+  ^bb0(%a: !ssk.tile<128xf32, lanes = 0>):
+    ssk.yield_part %a : !ssk.tile<128xf32, lanes = 0>
+  } : !ssk.tile<128xf32, lanes = 0>
+  ssk.return
+}
+
+// -----
+
 ssk.kernel @prefetch(%x: !ssk.global<f32> {ssk.name = "x"}) {
   %p = ssk.program_id : index
   // expected-error@+1 {{'ssk.prefetch' op cannot be printed as CUDA C++}}
   ssk.prefetch %x[%p] {count = 4 : i64} : !ssk.global<f32>
+  ssk.return
+}
+
+// -----
+
+// expected-error@+1 {{'ssk.kernel' op needs 33280 bytes of shared memory for each of 2 warps, expected at most 49152 for all of them}}
+ssk.kernel @parts_of_much_scratch(%x: !ssk.global<f32> {ssk.name = "x"}) attributes {programs_per_block = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %s = ssk.alloc : !ssk.shared<64x128xf32>
+  %through = ssk.alloc : !ssk.shared<128xf32>
+  %sum = ssk.parts 2 through %through : !ssk.shared<128xf32> {
+  ^bb0(%part: index):
+    %t = ssk.load %s[%part, %c0] : !ssk.shared<64x128xf32> -> !ssk.tile<128xf32, lanes = 0>
+    ssk.yield_part %t : !ssk.tile<128xf32, lanes = 0>
+  } last {
+  ^bb0(%a: !ssk.tile<128xf32, lanes = 0>):
+    ssk.yield_part %a : !ssk.tile<128xf32, lanes = 0>
+  } : !ssk.tile<128xf32, lanes = 0>
   ssk.return
 }

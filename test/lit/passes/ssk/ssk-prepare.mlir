@@ -267,3 +267,37 @@ ssk.kernel @sync_while_copies_run(%rows: !ssk.global<f32> {ssk.name = "rows"}, %
   ssk.write %sum, %y[%c0] : !ssk.global<f32>
   ssk.return
 }
+
+// Parts add up through scratch of each warp. What they read of scratch is needed in
+// every part: it does not share a slot with the sums. A warp's lanes meet where they
+// read it first, and all warps behind the parts: nothing is missing there.
+// CHECK-LABEL: ssk.kernel @parts
+ssk.kernel @parts(%x: !ssk.global<f32> {ssk.name = "x"}, %y: !ssk.global<f32> {ssk.name = "y"}) attributes {programs_per_block = 1 : i64} {
+  // CHECK-DAG: %[[SUM:.*]] = ssk.alloc {slot = [[SUM_SLOT:[0-9]+]] : i64} : !ssk.shared<64xf32>
+  // CHECK-DAG: %[[COEF:.*]] = ssk.alloc {slot = [[COEF_SLOT:[0-9]+]] : i64} : !ssk.shared<32xf32>
+  %c0 = arith.constant 0 : index
+  %coef = ssk.alloc : !ssk.shared<32xf32>
+  %c = ssk.load %x[%c0] : !ssk.global<f32> -> !ssk.tile<32xf32, lanes = 0>
+  ssk.store %c, %coef[%c0] : !ssk.tile<32xf32, lanes = 0>, !ssk.shared<32xf32>
+  // CHECK: ssk.parts 2 through %[[SUM]] : !ssk.shared<64xf32> {
+  %sum = ssk.parts 2 {
+  ^bb0(%part: index):
+    // CHECK: ssk.load %{{.*}} {vector = 2 : i64}
+    %t = ssk.load %x[%c0] : !ssk.global<f32> -> !ssk.tile<64xf32, lanes = 0>
+    // CHECK: ssk.sync
+    // CHECK-NEXT: ssk.read %[[COEF]]
+    %f = ssk.read %coef[%part] : !ssk.shared<32xf32>
+    %u = ssk.map (%t) dims [[0]] : (!ssk.tile<64xf32, lanes = 0>) -> !ssk.tile<64xf32, lanes = 0> {
+    ^bb0(%e: f32):
+      %m = arith.mulf %e, %f : f32
+      ssk.yield %m : f32
+    }
+    ssk.yield_part %u : !ssk.tile<64xf32, lanes = 0>
+  } last {
+  ^bb0(%a: !ssk.tile<64xf32, lanes = 0>):
+    ssk.yield_part %a : !ssk.tile<64xf32, lanes = 0>
+  } : !ssk.tile<64xf32, lanes = 0>
+  // CHECK-NOT: ssk.sync
+  ssk.store %sum, %y[%c0] : !ssk.tile<64xf32, lanes = 0>, !ssk.global<f32>
+  ssk.return
+}

@@ -84,7 +84,17 @@ static std::string getLauncher(ssk::KernelOp kernel) {
   std::string blocks = cuda::getCudaKernelInfo(kernel).loops
                            ? "2"
                            : "(programs + " + perBlock + " - 1) / " + perBlock;
-  return "extern \"C\" bool run_" + name +
+  std::string text;
+  if (int64_t parts = cuda::getCudaKernelInfo(kernel).parts; parts > 1)
+    text = "extern \"C\" bool run_" + name +
+           "_parts(const void *const *args, int64_t programs, int order) {\n"
+           "  for (blockIdx.x = 0; blockIdx.x < programs; ++blockIdx.x)\n"
+           "    if (!sinkstate::test::runBlock(sinkstate::test::LaneOrder(order), " +
+           std::to_string(parts) + ",\n        [&] { " + name + "_parts(" + call +
+           "programs); }))\n"
+           "      return false;\n"
+           "  return true;\n}\n";
+  return text + "extern \"C\" bool run_" + name +
          "(const void *const *args, int64_t programs, int order) {\n"
          "  gridDim.x = " + blocks + ";\n"
          "  for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x)\n"

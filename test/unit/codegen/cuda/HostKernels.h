@@ -45,7 +45,8 @@ public:
   /// False if there is no C++ compiler to try it with; the test is skipped then.
   static bool isAvailable();
 
-  /// Runs programs [0, programs) of a kernel; `args` as for ss_cpu_kernel. Fails the
+  /// Runs programs [0, programs) of a kernel (NAME_parts: by blocks of a warp for each
+  /// part); `args` as for ss_cpu_kernel. Fails the
   /// test if the lanes of a warp did not stay together. `order`: 0 ascending lanes, 1
   /// descending, 2 shuffled.
   void run(const std::string &kernel, const void *const *args, int64_t programs,
@@ -63,6 +64,7 @@ public:
 
   void run(const std::string &kernel, const std::vector<const void *> &cpuArgs,
            const std::vector<const void *> &cudaArgs, int64_t programs, int order = 0) const;
+  const EmulatedKernels &getEmulated() const { return emulated; }
 
 private:
   std::unique_ptr<cpu::CpuJit> jit;

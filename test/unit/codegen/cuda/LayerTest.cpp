@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <numeric>
 #include <random>
@@ -142,6 +143,10 @@ void expectNear(const std::vector<float> &cpu, const std::vector<float> &cuda, d
     ASSERT_NEAR(cpu[i], cuda[i], tolerance * scale) << what << " element " << i;
 }
 
+bool haveSameBits(const std::vector<float> &a, const std::vector<float> &b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
 class Layer : public testing::TestWithParam<Shape> {};
 
 TEST_P(Layer, DecodesCompactsAndDensifiesLikeTheCpu) {
@@ -166,11 +171,22 @@ TEST_P(Layer, DecodesCompactsAndDensifiesLikeTheCpu) {
     both.run(kernel.getName().str(), cpu.getArguments(kernel), cuda.getArguments(kernel), programs,
              order);
   };
+  // A warp for each part writes the same bits.
+  auto runByParts = [&](LayerMemory &memory, int64_t programs, int order) {
+    ssk::KernelOp kernel = kernels["decode"];
+    both.getEmulated().run(kernel.getName().str() + "_parts",
+                           memory.getArguments(kernel).data(), programs, order);
+  };
   for (int token = 0; token < 2 * shape.buffer; ++token) {
     SCOPED_TRACE("token " + std::to_string(token));
     cpu.setInputs(inputs, byChannel);
     cuda.setInputs(sameInputs, byChannel);
-    run("decode", (slots + 1) * shape.heads, token % 3);
+    const int64_t programs = (slots + 1) * shape.heads;
+    LayerMemory byParts = cuda;
+    run("decode", programs, token % 3);
+    runByParts(byParts, programs, (token + 1) % 3);
+    for (const char *written : {"y", "buffer_k", "buffer_u", "buffer_g"})
+      EXPECT_TRUE(haveSameBits(cuda.floats[written], byParts.floats[written])) << written;
     expectNear(cpu.floats["y"], cuda.floats["y"], getTolerance(shape), "y");
     bool isFull = (token + 1) % shape.buffer == 0;
     for (LayerMemory *memory : {&cpu, &cuda})
