@@ -144,6 +144,11 @@ bool setFlag(std::string_view name, CommandLine &line) {
   return false;
 }
 
+/// "-o", "--model".
+std::string dashed(const std::string &name) {
+  return (name.size() == 1 ? "-" : "--") + name;
+}
+
 /// Breaks a description into lines that fit a terminal.
 std::string wrapped(std::string_view text) {
   const std::string indent(8, ' ');
@@ -177,17 +182,17 @@ ss_run::readCommandLine(std::span<const char *const> arguments) {
       return Error{"found '" + std::string(argument) +
                    "', expected an option that --help lists"};
     if (equals == std::string_view::npos && i + 1 == arguments.size())
-      return Error{"--" + name + ": found no value, expected " +
+      return Error{dashed(name) + ": found no value, expected " +
                    option->valueName};
     const std::string value(equals == std::string_view::npos
                                 ? std::string_view(arguments[++i])
                                 : text.substr(equals + 1));
     if (value.empty())
-      return Error{"--" + name + ": found an empty value, expected " +
+      return Error{dashed(name) + ": found an empty value, expected " +
                    option->valueName};
     std::string &place = line.texts.*option->value;
     if (!place.empty())
-      return Error{"--" + name + ": found '" + place + "' and '" + value +
+      return Error{dashed(name) + ": found '" + place + "' and '" + value +
                    "', expected it once"};
     place = value;
   }
@@ -197,7 +202,7 @@ ss_run::readCommandLine(std::span<const char *const> arguments) {
 std::string ss_run::helpText() {
   std::string text = overview;
   for (const ValueOption &option : valueOptions)
-    text += std::string("  --") + option.name + " " + option.valueName + "\n" +
+    text += "  " + dashed(option.name) + " " + option.valueName + "\n" +
             wrapped(option.help);
   return text + flagsAndExamples;
 }

@@ -64,8 +64,14 @@ private:
   double share(const VariantQuality &variant) const {
     return 100 * variant.liveMean / double(table.denseBytes);
   }
-  static double height(const VariantQuality &variant) {
-    return std::max(variant.divergence, least);
+  static double height(double divergence) {
+    return std::max(divergence, least);
+  }
+  /// Smallest and largest divergence of a quarter of the run.
+  static std::pair<double, double> quarters(const VariantQuality &variant) {
+    const auto [low, high] = std::minmax_element(variant.quarters.begin(),
+                                                 variant.quarters.end());
+    return {height(*low), height(*high)};
   }
 
   template <typename Value> std::pair<double, double> range(Value value) const {
@@ -82,7 +88,14 @@ private:
     return {low, high, left, left + plotWidth};
   }
   Axis divergenceAxis() const {
-    const auto [low, high] = range(height);
+    const auto [low, unused] = range(
+        [](const VariantQuality &v) {
+          return std::min(quarters(v).first, height(v.divergence));
+        });
+    const auto [unusedToo, high] = range(
+        [](const VariantQuality &v) {
+          return std::max(quarters(v).second, height(v.divergence));
+        });
     return {low, high, top + plotHeight, top};
   }
 
@@ -101,10 +114,11 @@ private:
           "\" role=\"img\" font-family=\"sans-serif\" font-size=\"11\">\n"
           "<title>Bytes of states against divergence</title>\n"
           "<style>\n.page{fill:#ffffff}text{fill:#1f2328}.axis{stroke:#59636e;"
-          "fill:none}.grid{stroke:#d1d9e0}.point{fill:#3b528b}\n"
+          "fill:none}.grid{stroke:#d1d9e0}.point{fill:#3b528b}"
+          ".quarters{stroke:#3b528b}\n"
           "@media (prefers-color-scheme: dark){.page{fill:#0d1117}"
           "text{fill:#e6edf3}.axis{stroke:#9198a1}.grid{stroke:#3d444d}"
-          ".point{fill:#5ec962}}\n</style>\n<rect class=\"page\" width=\"" +
+          ".point{fill:#5ec962}.quarters{stroke:#5ec962}}\n</style>\n<rect class=\"page\" width=\"" +
           width + "\" height=\"" + height + "\"/>\n";
     text(left, 24, "start", "Bytes of states against divergence",
          " font-size=\"15\" font-weight=\"bold\"");
@@ -132,13 +146,15 @@ private:
     line("axis", left, top, left, bottom);
     text(left + plotWidth / 2.0, bottom + 40, "middle",
          "live bytes, mean, of dense states in f32");
-    text(left, top - 8, "start", "KL to dense, nats");
+    text(left, top - 8, "start", "KL to dense, nats: of the run, from its best quarter to its worst");
   }
 
   void drawPoints() {
     for (const VariantQuality &variant : table.variants) {
       const double atX = x.place(share(variant));
-      const double atY = y.place(height(variant));
+      const double atY = y.place(height(variant.divergence));
+      const auto [low, high] = quarters(variant);
+      line("quarters", atX, y.place(low), atX, y.place(high));
       svg += "<circle class=\"point\" cx=\"" + svgNumber(atX) + "\" cy=\"" +
              svgNumber(atY) + "\" r=\"4\"/>\n";
       text(atX + 8, atY + 4, "start", variant.name);

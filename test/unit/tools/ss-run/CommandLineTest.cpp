@@ -65,6 +65,7 @@ TEST(CommandLine, HelpListsOptionsAndExitCodes) {
   const std::string help = helpText();
   for (const char *text :
        {"  --device cpu|cuda|cuda:N\n", "  --dense-package DIR\n", "--timing",
+        "  -o FILE\n",
         "  3  the device, or its driver, is not on this machine\n"})
     EXPECT_NE(help.find(text), std::string::npos) << text;
   size_t begin = 0;

@@ -149,6 +149,12 @@ TEST(QualityPicture, HasAPointForEveryVariant) {
   for (size_t at = 0; (at = svg.find("<circle", at)) != std::string::npos; ++at)
     ++points;
   EXPECT_EQ(points, 2u);
+  // Each with the range of its quarters.
+  size_t ranges = 0;
+  for (size_t at = 0;
+       (at = svg.find("<path class=\"quarters\"", at)) != std::string::npos; ++at)
+    ++ranges;
+  EXPECT_EQ(ranges, points);
   for (const char *part : {"a&lt;b", "model &amp; text", "relative:0.03",
                            "KL to dense, nats", "50 %"})
     EXPECT_NE(svg.find(part), std::string::npos) << part;
