@@ -91,7 +91,7 @@ struct Machine {
   bool uncontrolled = false;
   unsigned blocks = 0, threads = 0, shared = 0;
   std::string watched;
-  unsigned watchedBlocks = 0;
+  unsigned watchedBlocks = 0, watchedThreads = 0;
 } machine;
 
 /// Calls of any thread come one after another, kernels included; a kernel may
@@ -317,8 +317,10 @@ CUresult fakecuLaunchKernel(CUfunction function, unsigned gridX, unsigned,
     launch.values.emplace_back(bytes, bytes + kernel->sizes[i]);
   }
   machine.blocks = gridX;
-  if (kernel->name == machine.watched)
+  if (kernel->name == machine.watched) {
     machine.watchedBlocks = gridX;
+    machine.watchedThreads = blockX;
+  }
   machine.threads = blockX;
   machine.shared = shared;
   if (Captured *captured = capturedStream(stream)) {
@@ -714,8 +716,10 @@ size_t fake_live_bytes(void) { return machine.used; }
 unsigned fake_last_blocks(void) { return machine.blocks; }
 void fake_watch(const char *kernel) {
   machine.watched = kernel;
+  machine.watchedBlocks = machine.watchedThreads = 0;
 }
 unsigned fake_watched_blocks(void) { return machine.watchedBlocks; }
+unsigned fake_watched_threads(void) { return machine.watchedThreads; }
 unsigned fake_last_threads(void) { return machine.threads; }
 unsigned fake_last_shared(void) { return machine.shared; }
 }
