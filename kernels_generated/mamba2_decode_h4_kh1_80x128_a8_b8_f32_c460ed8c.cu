@@ -166,9 +166,8 @@ mamba2_decode_h4_kh1_80x128_a8_b8_f32_c460ed8c_body(
       }
     }
 
-    if (part < 1) {
+    if (part < 1)
       ss::keep_part<float4, 80>(scratch.part_sum, h_q, part == warp);
-    }
   }
   if (warp == warps - 1) {
     // buffered pairs, each with the decay since its own token

@@ -16,8 +16,8 @@ def SSK_Dialect : Dialect {
   let cppNamespace = "::sinkstate::ssk";
   let summary = "Kernels on tiles: one program is a warp or a loop iteration";
   let description = [{
-    One **program** is the work of one warp on a GPU and one iteration of a
-    loop on a CPU. Values are scalars, which are uniform over the program by
+    One **program** is the work of one warp on a GPU (of several, where
+    `ssk.parts` divides it) and one iteration of a loop on a CPU. Values are scalars, which are uniform over the program by
     construction, and register tiles, whose distribution over the lanes is part
     of their type. The only ways from a tile to a scalar are a reduction and
     `ssk.read` at a uniform address, so `scf.for` and `scf.if` have uniform

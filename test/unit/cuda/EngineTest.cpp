@@ -322,10 +322,12 @@ TEST_F(CudaEngines, GiveFewProgramsAWarpForEachPart) {
   args.a_log = args.dt_bias = args.y = floats.data();
   for (int32_t batch : {kFew, kFew + 1}) {
     args.batch = batch;
+    const bool isFew = batch == kFew;
+    fake_watch(isFew ? "layer0_decode_parts" : "layer0_decode");
     engine.beginStep(slots.data(), batch);
     engine.decodeLayer(0, args);
-    EXPECT_EQ(fake_last_blocks(), unsigned(2 * batch));
-    EXPECT_EQ(fake_last_threads(), batch == kFew ? 128u : 32u);
+    EXPECT_EQ(fake_watched_blocks(), unsigned(2 * batch));
+    EXPECT_EQ(fake_watched_threads(), isFew ? 128u : 32u);
     engine.endStep(slots.data(), batch);
   }
 }

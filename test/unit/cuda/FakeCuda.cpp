@@ -224,8 +224,10 @@ CUresult fakecuLaunchKernel(CUfunction function, unsigned gridX, unsigned,
     launch.values.emplace_back(bytes, bytes + kernel->sizes[i]);
   }
   machine.blocks = gridX;
-  if (kernel->name == machine.watched)
+  if (kernel->name == machine.watched) {
     machine.watchedBlocks = gridX;
+    machine.watchedThreads = blockX;
+  }
   machine.threads = blockX;
   machine.shared = shared;
   if (Captured *captured = capturedStream(stream)) {

@@ -61,9 +61,10 @@ unsigned fake_last_blocks(void);
 unsigned fake_last_threads(void);
 unsigned fake_last_shared(void);
 
-/* Blocks of the last launch of this kernel from here on. */
+/* Blocks, and threads of one, of the last launch of this kernel from here on. */
 void fake_watch(const char *kernel);
 unsigned fake_watched_blocks(void);
+unsigned fake_watched_threads(void);
 
 /* Sources that the fake NVRTC has compiled in this process. */
 int fake_nvrtc_compilations(void);

@@ -148,7 +148,8 @@ ssk.kernel @ahead(%a: !ssk.global<f32> {ssk.name = "a"}) {
 
 // Parts one after the other: the sums of all but the latest, and the latest.
 // CHECK-LABEL: llvm.func internal @parts.program(
-// CHECK: %[[MINUS:.*]] = arith.constant dense<-0.000000e+00> : vector<16xf32>
+// CHECK: %[[ZERO:.*]] = arith.constant -0.000000e+00 : f32
+// CHECK: %[[MINUS:.*]] = vector.broadcast %[[ZERO]] : f32 to vector<16xf32>
 // CHECK: %[[LOOP:.*]]:2 = scf.for %{{.*}} iter_args(%[[SUM:.*]] = %[[MINUS]], %[[LATEST:.*]] = %[[MINUS]])
 // CHECK: %[[NEXT:.*]] = arith.addf %[[SUM]], %[[LATEST]] : vector<16xf32>
 // CHECK: %[[T:.*]] = llvm.load

@@ -280,7 +280,6 @@ ssk.kernel @twice(%x: !ssk.global<f32> {ssk.name = "x"}, %y: !ssk.global<f32> {s
   ^bb0(%a: !ssk.tile<128xf32, lanes = 0>):
     ssk.yield_part %a : !ssk.tile<128xf32, lanes = 0>
   } : !ssk.tile<128xf32, lanes = 0>
-  // expected-error @below {{is not the only one of its kernel, expected one}}
   %sum2 = ssk.parts 4 {
   ^bb0(%part: index):
     %t = ssk.load %x[%c0] : !ssk.global<f32> -> !ssk.tile<128xf32, lanes = 0>

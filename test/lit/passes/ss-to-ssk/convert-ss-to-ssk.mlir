@@ -18,6 +18,11 @@
 // CHECK: } else {
 // CHECK: ssk.dot
 // CHECK: math.sqrt
+// Four parts take chunks of rows in turn: dense ones, whose coefficients are in
+// scratch before, or components.
+// CHECK: ssk.store %{{.*}}, %{{.*}} : !ssk.tile<128xf32, lanes = 0>, !ssk.shared<128xf32>
+// CHECK: ssk.parts 4
+// CHECK-NEXT: ^bb0(%[[PART:.*]]: index):
 // Dense rows:
 // CHECK: ssk.load %{{.*}} stride %{{.*}} : !ssk.global<f32> -> !ssk.tile<4x128xf32, lanes = 1>
 // CHECK: ssk.accumulate
@@ -31,7 +36,13 @@
 // CHECK: ssk.dot %[[V]],
 // CHECK: ssk.accumulate %{{.*}}, %{{.*}}, %[[U]]
 // CHECK: scf.yield
+// CHECK: arith.cmpi eq, %{{.*}}, %[[PART]] : index
 // CHECK: ssk.load %arg0[{{.*}}] stride %{{.*}} limit %{{.*}} : !ssk.global<f32> -> !ssk.tile<4x128xf32, lanes = 1>
+// CHECK: ssk.yield_part
+// The last one goes on with the pairs.
+// CHECK-NEXT: } last {
+// CHECK: ssk.load %arg6
+// CHECK: ssk.yield_part
 // The pair and its running log-decay; one head of a group writes the key.
 // CHECK: ssk.store %{{.*}}, %arg7
 // CHECK: ssk.write %{{.*}}, %arg8

@@ -207,6 +207,59 @@ TEST_P(Layer, DecodesCompactsAndDensifiesLikeTheCpu) {
   }
 }
 
+/// The first state of `memory` dense, of small random numbers.
+void makeDense(LayerMemory &memory) {
+  std::mt19937 generator(3);
+  std::normal_distribution<float> normal;
+  const Shape &s = memory.shape;
+  for (int64_t i = 0; i < s.dk * s.dv; ++i)
+    memory.floats["rows"][i] = normal(generator) / 8;
+  memory.ints["rank"][0] = -1;
+}
+
+// Rows of a dense state go to parts as components do, beside states of few rows: fewer
+// chunks than parts, and none.
+TEST_P(Layer, DecodesDenseStatesByParts) {
+  if (!EmulatedKernels::isAvailable())
+    GTEST_SKIP() << "no C++ compiler at " SS_TEST_CXX " to compile printed kernels with";
+  Shape shape = GetParam();
+  if (std::string(shape.storage) != "f32" || std::string(shape.core) != "svd")
+    GTEST_SKIP() << "decodes do not depend on the core, and dense rows of 16 bits are seen elsewhere";
+  PreparedModule module(getGraph(shape), "builtin.module(ss-pipeline)");
+  ASSERT_TRUE(module);
+  BothBackEnds both(module);
+  const int64_t slots = 2, rankBound = shape.dk * shape.dv / (shape.dk + shape.dv) + 1;
+  LayerMemory cpu(shape, slots, rankBound);
+  makeDense(cpu);
+  std::normal_distribution<float> normal;
+  std::mt19937 generator(4);
+  for (size_t state = 1; state < cpu.ints["rank"].size(); ++state) {
+    cpu.ints["rank"][state] = int32_t(state * 5 % 12);
+    for (int64_t i = 0; i < rankBound; ++i)
+      cpu.floats["weights"][state * rankBound + i] = 1;
+    for (int64_t i = 0; i < rankBound * (shape.dk + shape.dv); ++i)
+      cpu.floats["rows"][state * rankBound * (shape.dk + shape.dv) + i] = normal(generator) / 8;
+  }
+  LayerMemory cuda = cpu;
+  for (ssk::KernelOp kernel : module.get().getOps<ssk::KernelOp>()) {
+    if (kernel.getRole() != "decode")
+      continue;
+    for (int token = 0; token < 3; ++token) {
+      LayerMemory byParts = cuda;
+      const int64_t programs = (slots + 1) * shape.heads;
+      const std::string name = kernel.getName().str();
+      both.run(name, cpu.getArguments(kernel), cuda.getArguments(kernel), programs, token);
+      both.getEmulated().run(name + "_parts", byParts.getArguments(kernel).data(), programs, token);
+      expectNear(cpu.floats["y"], cuda.floats["y"], getTolerance(shape), "y");
+      for (const char *written : {"y", "buffer_k", "buffer_u", "buffer_g"})
+        EXPECT_TRUE(haveSameBits(cuda.floats[written], byParts.floats[written])) << written;
+      for (LayerMemory *memory : {&cpu, &cuda})
+        for (int32_t &count : memory->ints["count"])
+          ++count;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Types, Layer,
     testing::Values(Shape{"gdn", "softplus", "add, 1.0e-6", "relative, 1.0e-3", 4, 2, 32, 64, 4, 4},
