@@ -78,6 +78,10 @@ KernelManifest parseKernel(const Json &json, size_t position) {
     kernel.programsPerBlock = named.integer("programs_per_block", 1, 32);
   if (named.has("parts"))
     kernel.parts = named.integer("parts", 1, 8);
+  if (kernel.parts > 1 && kernel.programsPerBlock != 1)
+    malformed(named.place(), ": ", kernel.parts, " parts and ",
+              kernel.programsPerBlock,
+              " programs a block, expected 1 program a block with parts");
   if (named.has("loops"))
     kernel.loops = named.boolean("loops");
   size_t argumentPosition = 0;

@@ -188,6 +188,22 @@ TEST_F(Manifest, Kernels) {
       "the manifest: compile the graph and the manifest together");
 }
 
+TEST_F(Manifest, KernelsWithPartsHaveOneProgramABlock) {
+  const std::string name = manifest["kernels"][0]["name"];
+  Json changed = manifest;
+  changed["kernels"][0]["parts"] = 4;
+  changed["kernels"][0]["programs_per_block"] = 1;
+  EXPECT_EQ(load(changed.dump()), SS_OK);
+  expectMalformed(
+      [](Json &m) {
+        m["kernels"][0]["parts"] = 4;
+        m["kernels"][0]["programs_per_block"] = 2;
+      },
+      "kernel '" + name +
+          "': 4 parts and 2 programs a block, expected 1 program a block with "
+          "parts");
+}
+
 TEST_F(Manifest, QuotedTextStaysOnOneLine) {
   expectMalformed([](Json &m) { layer(m)["form"] = "a\nb\x01"; },
                   "layer 'layer0': form 'a b ', expected 'factored', 'dense', "
