@@ -45,11 +45,15 @@ public:
             {"NarrowFallback", reason},
             {"NarrowDenseForm", reason},
             {"DeferredForm", "there are no reference kernels of this form"},
+            {"NarrowBlocks", reason},
+            {"NarrowFolds", reason},
+            {"NarrowSinks", reason},
             {"ByteRows", reason},
             {"RandomRows", reason},
             {"Sinks", sinks},
             {"FullSinks", sinks},
             {"NoSinks", sinks},
+            {"SinkTruncation", sinks},
             {"OpenLoop", sinks}};
   }
 
