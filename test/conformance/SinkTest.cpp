@@ -60,6 +60,26 @@ protected:
     }
   };
 
+  /// The slot's state of a layer becomes `state`, [heads, dv, dk].
+  static void initialise(Sunk &run, int32_t slot, size_t layer,
+                         const reference::Vector &state) {
+    const LayerSpec &spec = run.layers[layer];
+    DeviceArray<float> dense(run.engine, state.size());
+    dense.copyIn({state.begin(), state.end()});
+    ss_dense_layout layout = {};
+    layout.struct_size = sizeof layout;
+    layout.type = SS_ELEMENT_F32;
+    layout.dk_stride = 1;
+    layout.dv_stride = spec.dk;
+    layout.head_stride = spec.dv * spec.dk;
+    layout.slot_stride = spec.heads * layout.head_stride;
+    ss_init_options options = {};
+    options.struct_size = sizeof options;
+    options.eps = 1e-4f;
+    check(ss_state_init(run.engine.get(), int32_t(layer), &slot, nullptr, 1,
+                        dense.data(), &layout, &options, nullptr));
+  }
+
   /// |vbar^T (H - H64)| over |vbar| |H64|, per head.
   static double sinkError(Sunk &run, DrivenRequest &request, size_t layer) {
     const LayerSpec &spec = run.layers[layer];
@@ -218,6 +238,44 @@ TEST_P(SinkTruncation, IsThatOfAnExactSvd) {
     }
   }
   EXPECT_GT(most, 1e-4) << "a test of nothing";
+}
+
+// After a prefill: what a dense state has of vbar becomes the sink, whole, the
+// rest is the best content of so many components, and the request goes on.
+TEST_P(SinkTruncation, OfADenseStateIsThatOfAnExactSvd) {
+  Sunk run(GetParam(), 2);
+  const LayerSpec &spec = run.layers[0];
+  DrivenRequest first = run.request(5, run.style());
+  for (int step = 0; step < 30; ++step)
+    run.driver.step({&first});
+  DrivenRequest second = run.request(5, run.style());
+  second.exact(0) = first.exact(0);
+  const reference::Vector &exact = second.exact(0).state();
+  initialise(run, second.slot, 0, exact);
+  const std::vector<float> kept = run.engine.densify(0, second.slot);
+  const std::vector<int32_t> ranks = run.engine.ranks(0, second.slot);
+  for (int64_t head = 0; head < spec.heads; ++head) {
+    const float *mean = run.means[0].data() + head * spec.dv;
+    const bool hasSink = std::any_of(mean, mean + spec.dv,
+                                     [](float x) { return x != 0; });
+    ASSERT_GT(ranks[size_t(head)], int32_t(hasSink));
+    const int64_t at = head * spec.dv * spec.dk;
+    const Matrix h = Eigen::Map<const Matrix>(exact.data() + at, spec.dv, spec.dk);
+    double lost = 0;
+    for (int64_t i = 0; i < spec.dv * spec.dk; ++i)
+      lost += std::pow(kept[size_t(at + i)] - exact[size_t(at + i)], 2);
+    const double least = droppedEnergy(h, mean, ranks[size_t(head)] - hasSink);
+    EXPECT_NEAR(lost, least, 1e-3 * least + 1e-10 * h.squaredNorm())
+        << "head " << head;
+    EXPECT_GT(least, 1e-4 * h.squaredNorm()) << "a test of nothing";
+  }
+  second.position = first.position;
+  check(ss_slot_set_position(run.engine.get(), second.slot, first.position,
+                             nullptr));
+  for (int step = 0; step < 60; ++step) {
+    run.driver.step({&second});
+    ASSERT_LE(sinkError(run, second, 0), 1e-6) << step << " tokens later";
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Conformance, SinkTruncation,
