@@ -127,9 +127,6 @@ public:
     return {{"Degenerate.SplitsOfALaunchGiveTheSameBits",
              "a launch on a GPU starts at program 0; the suite Batch splits "
              "batches instead"},
-            {"SinkTruncation.OfADenseStateIsThatOfAnExactSvd",
-             "the CUDA device does not initialise states with sinks, and says "
-             "so"},
             {"DeterministicRuns",
              "no decode call of the CUDA device waits for an SVD, as inline "
              "mode does"},

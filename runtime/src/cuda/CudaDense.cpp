@@ -11,7 +11,9 @@
 #include "state/DeferredState.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
+#include <span>
 #include <thread>
 
 namespace sinkstate::runtime::cuda {
@@ -229,6 +231,20 @@ void CudaEngine::launchInit(const LayerManifest &layer,
     readInitKernel(layer, places.sizes, rank[i], status[i], states[i]);
 }
 
+/// Takes the heads' sinks out of their matrices.
+void CudaEngine::takeSinks(const LayerManifest &layer,
+                           const LayerPlaces &places,
+                           std::vector<InitialState> &states, CUstream stream) {
+  std::vector<float> means(size_t(layer.heads) * size_t(layer.dv));
+  copyOut(means.data(), at<float>(places.sink), means.size() * sizeof(float),
+          stream);
+  for (InitialState &state : states)
+    takeSink(std::span(means).subspan(
+                 size_t(state.state % layer.heads) * size_t(layer.dv),
+                 size_t(layer.dv)),
+             state);
+}
+
 /// What the init kernel did not find is decomposed on the host, exactly.
 void CudaEngine::finishOnHost(const LayerManifest &layer,
                               const LayerPlaces &places, float eps,
@@ -251,6 +267,8 @@ void CudaEngine::finishOnHost(const LayerManifest &layer,
   for (InitialState &state : states)
     if (state.found && !state.columns.empty())
       checkRange(places.sizes, state);
+  if (layer.sinkForm)
+    takeSinks(layer, places, states, stream);
   factorizeAll(layer, places.sizes, eps,
                int(std::max(1u, std::thread::hardware_concurrency())), states);
 }
@@ -275,7 +293,7 @@ void CudaEngine::placeState(const LayerPlaces &places,
                             const InitialState &state, const InitialForm &form,
                             int64_t number, int64_t base,
                             Adoption &adoption) const {
-  static const float kNaN = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
   const LayerLayout &sizes = places.sizes;
   const CUdeviceptr rows = addressOf(places.rows + base * sizes.rowBytes());
   const CUdeviceptr weights = addressOf(places.weights + base * 4);
@@ -294,15 +312,24 @@ void CudaEngine::placeState(const LayerPlaces &places,
                                form.rank * int64_t(4)});
     return;
   }
-  const std::vector<float> ones(size_t(sizes.rowFloats), 1.0f);
-  std::vector<std::byte> &stored = adoption.stored.emplace_back(
-      size_t(form.rank * sizes.rowBytes()));
-  storeElements(sizes.storage, stored.data(),
-                form.finite ? state.rows.data() : ones.data(),
-                form.rank * sizes.rowFloats);
-  adoption.upload(rows, stored.data(), int64_t(stored.size()));
-  adoption.upload(weights, form.finite ? state.weights.data() : &kNaN,
-                  form.rank * int64_t(4));
+  std::vector<float> all(state.sinkRow); // the sink comes first
+  std::vector<float> allWeights(all.empty() ? 0 : 1, state.sinkWeight);
+  if (form.finite) {
+    all.insert(all.end(), state.rows.begin(),
+               state.rows.begin() + form.rank * sizes.rowFloats);
+    allWeights.insert(allWeights.end(), state.weights.begin(),
+                      state.weights.begin() + form.rank);
+  } else {
+    allWeights.assign(allWeights.size() + size_t(form.rank), kNone);
+    all.assign(allWeights.size() * size_t(sizes.rowFloats), 1.0f);
+  }
+  const auto bytes = int64_t(allWeights.size()) * sizes.rowBytes();
+  std::vector<std::byte> &stored =
+      adoption.stored.emplace_back(size_t(bytes) + allWeights.size() * 4);
+  storeElements(sizes.storage, stored.data(), all.data(), int64_t(all.size()));
+  std::memcpy(stored.data() + bytes, allWeights.data(), allWeights.size() * 4);
+  adoption.upload(rows, stored.data(), bytes);
+  adoption.upload(weights, stored.data() + bytes, int64_t(allWeights.size()) * 4);
 }
 
 /// Makes the states what was found, wherever it is.
@@ -310,13 +337,17 @@ void CudaEngine::adopt(int32_t index, const InitArrays &arrays,
                        const std::vector<InitialState> &states,
                        CUstream stream) {
   const LayerPlaces &places = layout.layers[size_t(index)];
+  // The place of a sink is for nothing else.
+  const int32_t most =
+      places.maxRank - int32_t(manifest.layers[size_t(index)].sinkForm);
   std::vector<InitialForm> forms;
   std::vector<int32_t> numbers, rank, status;
   for (const InitialState &state : states) {
     const InitialForm &form =
-        forms.emplace_back(formOf(places.sizes, places.maxRank, state));
+        forms.emplace_back(formOf(places.sizes, most, state));
     numbers.push_back(state.state);
-    rank.push_back(form.dense ? -1 : form.rank);
+    rank.push_back(form.dense ? -1
+                              : form.rank + int32_t(!state.sinkRow.empty()));
     status.push_back(form.status);
   }
   const std::vector<int64_t> bases = rowsFor(index, numbers, rank, stream);
@@ -337,10 +368,6 @@ void CudaEngine::initialise(int32_t index, const DenseStates &states,
                             Stream given) {
   const LayerManifest &layer = checkedLayer(index);
   refuseDeferred(layer);
-  if (layer.sinkForm)
-    fail(SS_NOT_SUPPORTED, "layer '", layer.name,
-         "' has sinks, whose states are not initialised on the CUDA device: "
-         "initialise them in an engine on the CPU and restore a snapshot");
   const LayerPlaces &places = layout.layers[size_t(index)];
   const ss_dense_layout callers = resolveLayout(layer, states.layout);
   checkDenseStates(states);
@@ -369,7 +396,8 @@ void CudaEngine::initialise(int32_t index, const DenseStates &states,
                         arrays.columns, stream);
     // The device's copies round to 16 bits, not to 8: those rows come from the
     // host.
-    if (hasInitKernel(layer, chosen.eps) &&
+    // Nor does a kernel take sinks out.
+    if (hasInitKernel(layer, chosen.eps) && !layer.sinkForm &&
         places.sizes.storage != Storage::FP8)
       launchInit(layer, places, chosen, arrays, some, stream);
     finishOnHost(layer, places, chosen.eps, arrays, some, stream);

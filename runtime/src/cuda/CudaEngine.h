@@ -234,6 +234,8 @@ private:
   void launchInit(const LayerManifest &layer, const LayerPlaces &places,
                   const ss_init_options &options, const InitArrays &arrays,
                   std::vector<InitialState> &states, CUstream stream);
+  void takeSinks(const LayerManifest &layer, const LayerPlaces &places,
+                 std::vector<InitialState> &states, CUstream stream);
   void finishOnHost(const LayerManifest &layer, const LayerPlaces &places,
                     float eps, const InitArrays &arrays,
                     std::vector<InitialState> &states, CUstream stream);

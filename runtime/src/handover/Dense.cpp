@@ -2,7 +2,6 @@
 
 #include "capi/Failure.h"
 #include "engine/Engine.h"
-#include "engine/Sinks.h"
 #include "state/DeferredState.h"
 
 #include <algorithm>
@@ -125,7 +124,7 @@ void Engine::adopt(LayerState &layer, const InitialState &initial) {
   const int32_t state = initial.state;
   const int32_t most =
       std::min(layout.maxRank, manifest.rank - manifest.buffer - manifest.draft);
-  const int32_t sinkRows = initial.sinkKey.empty() ? 0 : 1;
+  const int32_t sinkRows = initial.sinkRow.empty() ? 0 : 1;
   // The place of a sink is for nothing else.
   const InitialForm form =
       formOf(layout, most - int32_t(manifest.sinkForm), initial);
@@ -146,10 +145,10 @@ void Engine::adopt(LayerState &layer, const InitialState &initial) {
                 std::numeric_limits<float>::quiet_NaN());
   } else {
     // The sink comes first.
-    std::vector<float> rows(size_t(sinkRows * layout.rowFloats));
+    std::vector<float> rows(initial.sinkRow);
     float *weights = layer.weightsOf(state);
     if (sinkRows > 0)
-      *weights = sinkRow(sinkOf(layer, state), initial.sinkKey, rows.data());
+      *weights = initial.sinkWeight;
     rows.insert(rows.end(), initial.rows.begin(),
                 initial.rows.begin() + form.rank * layout.rowFloats);
     layer.writeRows(state, rows.data(), int64_t(rows.size()));
@@ -196,8 +195,7 @@ void Engine::initialise(int32_t index, const DenseStates &states,
         continue;
       }
       if (manifest.sinkForm)
-        initial.sinkKey = takeSinkOut(sinkOf(layer, initial.state),
-                                      initial.columns.data(), manifest.dk);
+        takeSink(sinkOf(layer, initial.state), initial);
       part.push_back(std::move(initial));
       if (part.size() == kStatesAtOnce)
         finishPart();

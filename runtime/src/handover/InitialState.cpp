@@ -3,6 +3,7 @@
 #include "handover/InitialState.h"
 
 #include "capi/Failure.h"
+#include "engine/Sinks.h"
 
 #include "sinkstate/routines.h"
 #include "sinkstate/sinkstate.h"
@@ -48,6 +49,16 @@ void checkRange(const LayerLayout &layout, InitialState &initial) {
                                   layout.denseFloats);
   if (!initial.fitsDense && initial.factors.rank < 0)
     initial.found = false;
+}
+
+void takeSink(std::span<const float> mean, InitialState &initial) {
+  const auto dk = int64_t(initial.columns.size() / mean.size());
+  const std::vector<float> key =
+      takeSinkOut(mean, initial.columns.data(), dk);
+  if (key.empty())
+    return;
+  initial.sinkRow.resize(key.size() + mean.size());
+  initial.sinkWeight = sinkRow(mean, key, initial.sinkRow.data());
 }
 
 void factorizeAll(const LayerManifest &layer, const LayerLayout &layout,

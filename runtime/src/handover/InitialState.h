@@ -24,13 +24,15 @@ struct InitialState {
   std::vector<float> rows, weights;
   consolidation::SvdResult factors;
   bool found = false; ///< `factors` is what the state becomes
-  std::vector<float> sinkKey; ///< c; empty: no sink
+  /// The sink as a row and its weight; empty: the head has none.
+  std::vector<float> sinkRow;
+  float sinkWeight = 0;
   /// Whether the matrix keeps its digits in its storage.
   bool fitsDense = true;
 };
 
-/// What a state becomes: `rank` rows (one of NaN where it is not finite), or
-/// its matrix.
+/// What a state becomes: `rank` rows (one of NaN where it is not finite) behind
+/// that of its sink, or its matrix.
 struct InitialForm {
   bool dense = false, finite = true;
   int32_t rank = 0, status = 0;
@@ -53,6 +55,9 @@ bool mayBeDense(const LayerLayout &layout, const InitialState &initial);
 /// Sets `fitsDense` by `columns`; a state that does not fit has to be found in
 /// factors.
 void checkRange(const LayerLayout &layout, InitialState &initial);
+
+/// Takes the sink of a head with this mean value out of `columns`.
+void takeSink(std::span<const float> mean, InitialState &initial);
 
 /// Exact SVDs of those that are not found yet, on so many threads.
 void factorizeAll(const LayerManifest &layer, const LayerLayout &layout,

@@ -86,7 +86,7 @@ SS_INLINE bool loadScaled(int m, const double *gram, Elimination<M> &e) {
     }
   }
   const Vec zero = broadcast(0), one = broadcast(1);
-  Vec check[e.width];
+  Vec check[Elimination<M>::width];
   for (int j = 0; j < e.width; ++j) {
     const Vec s = e.scale[j];
     e.residual[j] = e.residual[j] * s * s;
@@ -148,8 +148,8 @@ SS_INLINE void eliminate(int pivot, int step, Elimination<M> &e) {
   double *pivotRow = (double *)e.row[pivot];
   const double root = 1 / __builtin_sqrt(((double *)e.residual)[pivot]);
   e.pivotOf[pivot] = pivotRow[pivot] * root;
-  Vec unit[e.width];
-  Integers own[e.width];
+  Vec unit[Elimination<M>::width];
+  Integers own[Elimination<M>::width];
   for (int j = 0; j < e.width; ++j) {
     own[j] = e.index[j] == broadcastInteger(pivot);
     unit[j] = e.row[pivot][j] * broadcast(root);
@@ -175,7 +175,7 @@ SS_INLINE void eliminate(int pivot, int step, Elimination<M> &e) {
 template <int M>
 SS_INLINE bool store(int m, const Elimination<M> &e, double *t, double *r) {
   const Vec zero = broadcast(0);
-  Vec inverseScale[e.width], check[e.width];
+  Vec inverseScale[Elimination<M>::width], check[Elimination<M>::width];
   for (int j = 0; j < e.width; ++j) {
     inverseScale[j] =
         e.scale[j] > zero ? broadcast(1) / e.scale[j] : zero;
