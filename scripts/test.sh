@@ -5,9 +5,9 @@
 #   scripts/test.sh -R lit          options for ctest, such as a selection
 #   SS_SANITIZERS=""  scripts/test.sh    without sanitizers; or a list of them
 #
-# Without options for ctest, threads are looked at too: the runtime and its tests
-# are built with ThreadSanitizer, which takes minutes (scripts/sanitize.sh has
-# all three sanitizers).
+# Without options for ctest the runtime and some of its tests are then built and
+# run with the thread, address and undefined-behaviour sanitizers, which takes
+# minutes (scripts/sanitize.sh has more tests).
 #
 # The last line is "N passed, N failed, N skipped"; the exit code is 0 only if
 # nothing failed.
@@ -35,11 +35,12 @@ ctest --test-dir "$build" --output-on-failure -j2 --timeout 1200 --output-junit 
 total=$(count tests) failed=$(count failures)
 skipped=$(($(count skipped) + $(count disabled)))
 [ "${total:-0}" -gt 0 ] || die "ctest found no tests"
-if [ $# -eq 0 ] && [ -n "${SS_SANITIZERS-thread}" ]; then
+sanitizers=${SS_SANITIZERS-thread address undefined}
+if [ $# -eq 0 ] && [ -n "$sanitizers" ]; then
   say "running tests of the runtime with sanitizers"
   log=$build/sanitize.log
   SS_SANITIZE_TESTS="${SS_SANITIZE_TESTS:-consolidation-test runtime-test soak-test}" \
-    "$here/sanitize.sh" ${SS_SANITIZERS-thread} > "$log" 2>&1 || code=1
+    "$here/sanitize.sh" $sanitizers > "$log" 2>&1 || code=1
   cat "$log"
   clean=$(grep -c ': clean$' "$log" || true)
   # A build that fails is a failure as well.
