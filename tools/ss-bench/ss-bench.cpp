@@ -222,6 +222,10 @@ int main(int argc, char **argv) {
     Result<BenchOptions> options = parseOptions(arguments);
     if (!options)
       return fail(options.error());
+    if (!options->help.empty()) {
+      print(options->help);
+      return 0;
+    }
     return run(*options);
   } catch (const sinkstate::runtime::Failure &failure) {
     return fail(failure.what(), failure.code() == SS_DEVICE_UNAVAILABLE ? 3 : 1);
