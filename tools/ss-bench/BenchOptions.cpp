@@ -165,8 +165,7 @@ std::vector<Option> sourceOptions(BenchOptions &options) {
                              cuda ? DeviceKind::Cuda : DeviceKind::Cpu;
                          options.ordinal = ordinal;
                        }),
-          numberOption("--threads", "cpu: threads, 0: one per processor (0)",
-                       options.threads, 0)};
+          threadsOption(options.threads)};
 }
 
 /// Which other forms and what of a state are measured.
@@ -211,9 +210,7 @@ std::vector<Option> measureOptions(BenchOptions &options) {
                  "busy CPU (wall)",
                  Words<bool>{{"wall", false}, {"processor", true}},
                  options.processorTime),
-      numberOption("--copy-mib",
-                   "MiB of the copy that measures the bandwidth (1280)",
-                   options.copyMib, 1),
+      copyOption(options.copyMib),
       numberOption("--compaction-streams",
                    "cuda: streams of compactions, 0: what the engine chooses, "
                    "-1: none (0)",

@@ -51,13 +51,26 @@ Option ss_bench::textOption(std::string name, std::string value,
 }
 
 Option ss_bench::numberOption(std::string name, std::string help, int32_t &to,
-                              int32_t least) {
+                              int32_t least, int32_t most) {
   return {std::move(name), "N",
           "a whole number from " + std::to_string(least) + " to " +
-              std::to_string(INT32_MAX),
-          std::move(help), [&to, least](const std::string &text) {
-            return parseWhole(text, to) && to >= least;
+              std::to_string(most),
+          std::move(help), [&to, least, most](const std::string &text) {
+            return parseWhole(text, to) && to >= least && to <= most;
           }};
+}
+
+Option ss_bench::threadsOption(int32_t &to) {
+  constexpr int32_t kMostThreads = 1024; // as ss-run
+  return numberOption("--threads", "cpu: threads, 0: one per processor (0)", to,
+                      0, kMostThreads);
+}
+
+Option ss_bench::copyOption(int32_t &to) {
+  constexpr int32_t kMostMib = 1 << 16;
+  return numberOption("--copy-mib",
+                      "MiB of the copy that measures the bandwidth (1280)", to,
+                      1, kMostMib);
 }
 
 Option ss_bench::deviceOption(std::string help,

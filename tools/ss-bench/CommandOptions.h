@@ -40,7 +40,10 @@ template <typename T> bool parseWhole(const std::string &text, T &to) {
 Option textOption(std::string name, std::string value, std::string expected,
                   std::string help, std::string &to);
 Option numberOption(std::string name, std::string help, int32_t &to,
-                    int32_t least);
+                    int32_t least, int32_t most = INT32_MAX);
+/// --threads, and the --copy-mib of the copy that measures the bandwidth.
+Option threadsOption(int32_t &to);
+Option copyOption(int32_t &to);
 /// "cpu", "cuda", "cuda:1"; `set` gets whether it is a GPU, and which.
 Option deviceOption(std::string help, std::function<void(bool, int32_t)> set);
 /// The values of --profile; what is wrong with one is said where it is read.

@@ -59,12 +59,9 @@ Command initCommand(InitOptions &options) {
                     options.solverStates, 0),
        numberOption("--repeats", "measurements, of which the median counts (5)",
                     options.repeats, 1),
-       numberOption("--copy-mib",
-                    "MiB of the copy that measures the bandwidth (1280)",
-                    options.copyMib, 1),
+       copyOption(options.copyMib),
        device("where the states are (cuda)", options),
-       numberOption("--threads", "cpu: threads, 0: one per processor (0)",
-                    options.threads, 0),
+       threadsOption(options.threads),
        textOption("--json", "FILE", "a file", "write the figures to FILE",
                   options.json)}};
 }

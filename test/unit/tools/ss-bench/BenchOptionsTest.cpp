@@ -159,7 +159,9 @@ TEST(BenchOptions, SayWhatTheyExpect) {
         {"--rows", "many", "pools or fixed"},
         {"--consolidation", "off,sync", "off or async, or off,async"},
         {"--order", "random", "drawn, descending or ascending"},
-        {"--threads", "-1", "a whole number from 0 to 2147483647"},
+        {"--threads", "-1", "a whole number from 0 to 1024"},
+        {"--threads", "1025", "a whole number from 0 to 1024"},
+        {"--copy-mib", "65537", "a whole number from 1 to 65536"},
         {"--compaction-streams", "-2", "a whole number from -1 to 2147483647"},
         {"--json", "", "a file"}, {"--start", "", "on or off"}}) {
     const std::string error = "found '" + wrong.name + " " + wrong.value +
