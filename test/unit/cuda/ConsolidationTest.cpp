@@ -402,6 +402,36 @@ TEST_F(CudaConsolidation, DecodingGoesOnWhereItsUploadsFail) {
   }
 }
 
+// No mailbox is used after that: SVDs for nothing would only take the processor.
+TEST_F(CudaConsolidation, StartsNothingAfterAnUploadFailed) {
+  int ended = 0;
+  for (int skipped = 0; skipped < 8; ++skipped) {
+    CudaUnderTest cuda(source, asynchronous(1));
+    DrivenRequest request = cuda.request(source, 1);
+    HeldCalls held(kDownload);
+    held.decodeUntilReached(cuda, request);
+    fake_fail("cuMemcpyHtoDAsync", 719, skipped, 0);
+    held.release();
+    bool isOfTheEngine = false;
+    try {
+      cuda.engine.synchronize();
+    } catch (const Exception &) {
+      isOfTheEngine = true;
+    }
+    fake_fail_no_more();
+    if (isOfTheEngine)
+      continue;
+    const ss_statistics before = cuda.engine.statistics();
+    for (int step = 0; step < 24; ++step)
+      cuda.driver.step({&request});
+    cuda.engine.synchronize();
+    const ss_statistics after = cuda.engine.statistics();
+    expectClosed(after);
+    ended += after.consolidations_started == before.consolidations_started;
+  }
+  EXPECT_GT(ended, 0);
+}
+
 TEST_F(CudaConsolidation, EndsWithALostGpu) {
   CudaUnderTest cuda(source, asynchronous(1), false);
   DrivenRequest request = cuda.request(source, 1);
