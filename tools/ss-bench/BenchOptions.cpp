@@ -78,8 +78,8 @@ Option wordOption(std::string name, std::string help, Words<T> words, T &to) {
           }};
 }
 
-/// A list with commas whose parts `parse` reads: something that is false where it
-/// does not understand one.
+/// A list with commas whose parts `parse` reads: something that is false where
+/// it does not understand one.
 template <typename T, typename Parse>
 Option listOption(std::string name, std::string value, std::string expected,
                   std::string help, Parse parse, std::vector<T> &to) {
@@ -134,7 +134,7 @@ std::vector<Option> sourceOptions(BenchOptions &options) {
   return {textOption("--package", "FOLDER", "a folder",
                      "kernels that ss-compile made", options.package),
           textOption("--preset", "NAME", "the name of a model",
-                     "compile a published model; ss-import lists them",
+                     "compile a published model, such as Kimi-Linear-48B-A3B",
                      options.preset),
           textOption("--model", "FOLDER", "a config.json or its folder",
                      "compile the model of a config.json", options.model),

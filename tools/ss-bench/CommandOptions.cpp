@@ -3,6 +3,7 @@
 #include "CommandOptions.h"
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 
 using namespace ss_bench;
@@ -88,6 +89,7 @@ Option ss_bench::profileOption(std::string help, std::string &to) {
 Result<bool> ss_bench::takeOptions(const Command &command,
                                    const std::vector<std::string> &arguments,
                                    size_t first) {
+  std::set<std::string> given;
   for (size_t i = first; i < arguments.size(); ++i) {
     const std::string &argument = arguments[i];
     if (argument == "--help")
@@ -100,6 +102,8 @@ Result<bool> ss_bench::takeOptions(const Command &command,
     if (option == command.options.end())
       return Error{"found '" + argument + "'; expected an option that " +
                    command.name + " --help lists"};
+    if (!given.insert(name).second)
+      return Error{"found " + name + " twice; expected it once"};
     if (equals == std::string::npos && i + 1 == arguments.size())
       return Error{"found no value of " + name + "; expected " +
                    option->expected};

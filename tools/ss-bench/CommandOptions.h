@@ -49,8 +49,8 @@ Option deviceOption(std::string help, std::function<void(bool, int32_t)> set);
 /// The values of --profile; what is wrong with one is said where it is read.
 Option profileOption(std::string help, std::string &to);
 
-/// Reads `--name value` and `--name=value` from `arguments[first]` on. True:
-/// --help is among them, and what follows it was not read.
+/// Reads `--name value` and `--name=value` from `arguments[first]` on, each
+/// name once. True: --help is among them, and what follows it was not read.
 sinkstate::Result<bool> takeOptions(const Command &command,
                                     const std::vector<std::string> &arguments,
                                     size_t first = 0);

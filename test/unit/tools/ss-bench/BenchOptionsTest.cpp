@@ -187,6 +187,8 @@ TEST(BenchOptions, SayWhatCommandsThereAre) {
             "found no value of --package; expected a folder");
   EXPECT_EQ(parseOptions({"--package", "p", "--unknown", "1"}).error(),
             "found '--unknown'; expected an option that ss-bench --help lists");
+  EXPECT_EQ(parseOptions({"--package", "p", "--steps", "1", "--steps=1"}).error(),
+            "found --steps twice; expected it once");
 }
 
 TEST(BenchOptions, TakeValuesBehindAnEqualsSign) {
