@@ -313,6 +313,8 @@ gdn_decode_h32_kh16_128x128_a8_b8_f16_7bfe2043_body(
   }
   if (warps > 1)
     __syncthreads();
+  else
+    __syncwarp();
   if (warp > 0)
     return;
   ss::add_parts<float4, 128, warps>(h_k, scratch.part_sum, sizeof(scratch));

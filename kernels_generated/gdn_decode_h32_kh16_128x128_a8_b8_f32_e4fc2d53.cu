@@ -282,6 +282,8 @@ gdn_decode_h32_kh16_128x128_a8_b8_f32_e4fc2d53_body(
   }
   if (warps > 1)
     __syncthreads();
+  else
+    __syncwarp();
   if (warp > 0)
     return;
   ss::add_parts<float4, 128, warps>(h_k, scratch.part_sum, sizeof(scratch));

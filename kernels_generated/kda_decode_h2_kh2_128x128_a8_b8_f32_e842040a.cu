@@ -273,6 +273,8 @@ kda_decode_h2_kh2_128x128_a8_b8_f32_e842040a_body(
   }
   if (warps > 1)
     __syncthreads();
+  else
+    __syncwarp();
   if (warp > 0)
     return;
   ss::add_parts<float4, 128, warps>(h_k, scratch.part_sum, sizeof(scratch));

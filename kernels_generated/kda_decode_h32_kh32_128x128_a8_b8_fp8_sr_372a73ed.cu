@@ -281,6 +281,8 @@ kda_decode_h32_kh32_128x128_a8_b8_fp8_sr_372a73ed_body(
   }
   if (warps > 1)
     __syncthreads();
+  else
+    __syncwarp();
   if (warp > 0)
     return;
   ss::add_parts<float4, 128, warps>(h_k, scratch.part_sum, sizeof(scratch));

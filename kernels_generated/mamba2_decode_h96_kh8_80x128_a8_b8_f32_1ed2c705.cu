@@ -221,6 +221,8 @@ mamba2_decode_h96_kh8_80x128_a8_b8_f32_1ed2c705_body(
   }
   if (warps > 1)
     __syncthreads();
+  else
+    __syncwarp();
   if (warp > 0)
     return;
   ss::add_parts<float4, 80, warps>(h_q, scratch.part_sum, sizeof(scratch));

@@ -93,6 +93,11 @@ LogicalResult cuda::checkCudaPrintable(ssk::KernelOp kernel) {
     return kernel.emitOpError("has programs_per_block = ")
            << perBlock << ", expected at most " << kMaxThreads / ssk::kWarpSize;
   CudaKernelInfo info = getCudaKernelInfo(kernel);
+  if (info.parts > 1 && info.loops)
+    return kernel.emitOpError("of role '")
+           << *kernel.getRole()
+           << "' has parts, expected none: its blocks run programs in a loop, "
+              "which all but the first warp of a block would leave";
   if (info.parts > 1 && info.sharedBytes * info.parts > kMaxStaticShared)
     return kernel.emitOpError("needs ")
            << info.sharedBytes << " bytes of shared memory for each of " << info.parts

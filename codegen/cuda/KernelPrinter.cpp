@@ -399,8 +399,11 @@ void KernelPrinter::printParts(ssk::PartsOp parts) {
   printYields(parts.getSums(), parts.getLastYielded());
   printKept(parts, parts.getSums(), "warp == " + lastPart);
   out.close();
+  // The placement of syncs takes the parts' end for one of either kernel.
   out.line("if (warps > 1)");
   out.line("  __syncthreads();");
+  out.line("else");
+  out.line("  __syncwarp();");
   out.line("if (warp > 0)");
   out.line("  return;");
   for (auto [scratch, sum] : llvm::zip(parts.getThrough(), parts.getSums()))

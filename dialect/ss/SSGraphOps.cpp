@@ -271,8 +271,10 @@ LogicalResult LayerOp::verify() {
     diagnostic << getSymName() << ": ";
     return diagnostic;
   };
-  if (getIndex() < 0)
-    return emitOpError("has index ") << getIndex() << ", expected 0 or more";
+  // Packages keep it in 32 bits.
+  if (getIndex() < 0 || getIndex() > INT32_MAX)
+    return emitOpError("has index ")
+           << getIndex() << ", expected 0 to " << INT32_MAX;
   if (failed(verifyStateSizes(
           emit, {getHeads(), getKeyHeads(), getDv(), getDk(), getDraft()})))
     return failure();

@@ -2,10 +2,9 @@
 
 #include "BenchOptions.h"
 
+#include "CommandOptions.h"
+
 #include <algorithm>
-#include <charconv>
-#include <functional>
-#include <map>
 #include <optional>
 
 using namespace ss_bench;
@@ -13,19 +12,28 @@ using sinkstate::Error;
 using sinkstate::Result;
 using sinkstate::Status;
 
-const char *const ss_bench::kUsage =
-    "expected: ss-bench --package FOLDER [--dense-package FOLDER] "
-    "[--deferred-package FOLDER], or ss-bench --preset NAME|--model "
-    "FOLDER|--graph FILE [--storage f32|f16|bf16] [--policy KIND:VALUE] "
-    "[--active N] [--buffer N] [--core svd|qr] [--dense on|off] [--explain on|off]; and [--device "
-    "cpu|cuda|cuda:N] [--threads N] [--clock wall|processor] [--batch N,N,...] [--profile "
-    "nemo4b|qwen9b|uniform:R|trace:FILE] [--data synthetic,random] [--stagger "
-    "on,off] [--steps N] [--order drawn|descending|ascending] [--baselines "
-    "FILE] [--json FILE] [--svg FILE] [--start on|off] [--compaction-streams N] [--copy-mib N] "
-    "[--rows pools|fixed] [--serve STEPS] [--consolidation off,async]; or "
-    "ss-bench start with what is to be started and the device";
-
 namespace {
+
+const char *const decodeOverview =
+    R"(ss-bench: times of a model's kernels
+
+Prints Markdown tables of a step, whose compactions are amortised over whole
+periods, and of the decode kernels alone: microseconds per layer and step,
+bytes, bandwidth, memory, and the error against float64.
+
+Usage: ss-bench --package FOLDER [options]
+       ss-bench --preset NAME|--model FOLDER|--graph FILE [options]
+       ss-bench start|init|hand-over ...: see ss-bench start --help and so on
+)";
+
+const char *const startOverview =
+    R"(ss-bench start: times how long an engine takes to be made
+
+Prints the seconds with an empty kernel cache and with every kernel cached.
+
+Usage: ss-bench start --package FOLDER [options]
+       ss-bench start --preset NAME|--model FOLDER|--graph FILE [options]
+)";
 
 std::vector<std::string> splitAtCommas(const std::string &text) {
   std::vector<std::string> parts;
@@ -39,147 +47,208 @@ std::vector<std::string> splitAtCommas(const std::string &text) {
   }
 }
 
-std::optional<int32_t> parseNumber(const std::string &text, int32_t least) {
-  int32_t number = 0;
-  const char *end = text.data() + text.size();
-  auto parsed = std::from_chars(text.data(), end, number);
-  if (parsed.ec != std::errc() || parsed.ptr != end || number < least)
-    return std::nullopt;
-  return number;
+/// A word and what it means.
+template <typename T> using Words = std::vector<std::pair<std::string, T>>;
+
+template <typename T>
+std::string join(const Words<T> &words, const std::string &separator,
+                 const std::string &last) {
+  std::string text = words.front().first;
+  for (size_t i = 1; i < words.size(); ++i)
+    text += (i + 1 == words.size() ? last : separator) + words[i].first;
+  return text;
 }
 
-std::optional<bool> parseSwitch(const std::string &text) {
-  if (text == "on" || text == "off")
-    return text == "on";
-  return std::nullopt;
+template <typename T>
+bool takeWord(const Words<T> &words, const std::string &text, T &to) {
+  for (const auto &[word, meaning] : words)
+    if (word == text) {
+      to = meaning;
+      return true;
+    }
+  return false;
 }
 
-/// Takes an option's value; an Error with its own words, or nothing taken.
-using Taker = std::function<Status(const std::string &)>;
-
-const Error kNotUnderstood{""};
-
-Taker text(std::string &to) {
-  return [&to](const std::string &value) -> Status {
-    if (value.empty())
-      return kNotUnderstood;
-    to = value;
-    return std::nullopt;
-  };
+template <typename T>
+Option wordOption(std::string name, std::string help, Words<T> words, T &to) {
+  return {std::move(name), join<T>(words, "|", "|"),
+          join<T>(words, ", ", " or "), std::move(help),
+          [words, &to](const std::string &text) {
+            return takeWord(words, text, to);
+          }};
 }
 
-Taker number(int32_t &to, int32_t least) {
-  return [&to, least](const std::string &value) -> Status {
-    auto number = parseNumber(value, least);
-    if (!number)
-      return kNotUnderstood;
-    to = *number;
-    return std::nullopt;
-  };
-}
-
-/// A list with commas whose parts `parse` reads as optional values.
+/// A list with commas whose parts `parse` reads: something that is false where
+/// it does not understand one.
 template <typename T, typename Parse>
-Taker list(std::vector<T> &to, Parse parse) {
-  return [&to, parse](const std::string &value) -> Status {
-    to.clear();
-    for (const std::string &part : splitAtCommas(value)) {
-      auto parsed = parse(part);
-      if (!parsed)
-        return kNotUnderstood;
-      to.push_back(*parsed);
-    }
-    return std::nullopt;
+Option listOption(std::string name, std::string value, std::string expected,
+                  std::string help, Parse parse, std::vector<T> &to) {
+  return {std::move(name), std::move(value), std::move(expected),
+          std::move(help), [parse, &to](const std::string &text) {
+            to.clear();
+            for (const std::string &part : splitAtCommas(text)) {
+              const auto parsed = parse(part);
+              if (!parsed)
+                return false;
+              to.push_back(*parsed);
+            }
+            return true;
+          }};
+}
+
+/// Lists of words with commas between them.
+template <typename T>
+Option wordsOption(std::string name, std::string help, Words<T> words,
+                   std::vector<T> &to) {
+  const std::string all = join<T>(words, ",", ",");
+  const std::string expected = join<T>(words, ", ", " or ") + ", or " + all;
+  auto parse = [words](const std::string &text) -> std::optional<T> {
+    T meaning{};
+    return takeWord(words, text, meaning) ? std::optional(meaning)
+                                          : std::nullopt;
   };
+  return listOption(std::move(name), all, expected, std::move(help), parse, to);
 }
 
-std::optional<Consolidation> parseConsolidation(const std::string &text) {
-  for (Consolidation kind : {Consolidation::Off, Consolidation::Asynchronous})
-    if (text == nameOf(kind))
-      return kind;
-  return std::nullopt;
+const Words<bool> onOff = {{"on", true}, {"off", false}};
+
+std::optional<int32_t> parseCount(const std::string &text) {
+  int32_t count = 0;
+  return parseWhole(text, count) && count >= 1 ? std::optional(count)
+                                               : std::nullopt;
 }
 
-/// "cpu", "cuda", "cuda:1"
-Taker device(BenchOptions &options) {
-  return [&options](const std::string &value) -> Status {
-    if (value == "cpu" || value == "cuda") {
-      options.device = value == "cpu" ? DeviceKind::Cpu : DeviceKind::Cuda;
-      return std::nullopt;
-    }
-    const std::string prefix = "cuda:";
-    auto ordinal = value.starts_with(prefix)
-                       ? parseNumber(value.substr(prefix.size()), 0)
-                       : std::nullopt;
-    if (!ordinal)
-      return kNotUnderstood;
-    options.device = DeviceKind::Cuda;
-    options.ordinal = *ordinal;
-    return std::nullopt;
-  };
+Option orderOption(RankOrder &to) {
+  return {"--order", "drawn|descending|ascending",
+          "drawn, descending or ascending",
+          "how ranks follow each other in a batch (drawn)",
+          [&to](const std::string &text) {
+            const Result<RankOrder> order = parseRankOrder(text);
+            to = order ? *order : to;
+            return bool(order);
+          }};
 }
 
-Taker onOff(bool &to) {
-  return [&to](const std::string &value) -> Status {
-    auto on = parseSwitch(value);
-    to = on.value_or(to);
-    return on ? Status() : Status(kNotUnderstood);
-  };
+/// What is measured and where, of `ss-bench start` too.
+std::vector<Option> sourceOptions(BenchOptions &options) {
+  return {textOption("--package", "FOLDER", "a folder",
+                     "kernels that ss-compile made", options.package),
+          textOption("--preset", "NAME", "the name of a model",
+                     "compile a published model, such as Kimi-Linear-48B-A3B",
+                     options.preset),
+          textOption("--model", "FOLDER", "a config.json or its folder",
+                     "compile the model of a config.json", options.model),
+          textOption("--graph", "FILE", "a file as ss-import writes it",
+                     "compile a model state graph", options.graph),
+          textOption("--storage", "f32|f16|bf16|fp8", "f32, f16, bf16 or fp8",
+                     "of what is compiled: element type of stored rows (f32)",
+                     options.storage),
+          textOption("--policy", "KIND:VALUE",
+                     "a policy such as relative:0.003 or fixed:16",
+                     "of a preset or model: what a compaction keeps",
+                     options.policy),
+          textOption("--core", "svd|qr", "svd or qr",
+                     "of a preset or model: how a compaction decomposes (by "
+                     "layer type)",
+                     options.core),
+          numberOption("--active",
+                       "of a preset or model: components that take part in a "
+                       "compaction (8)",
+                       options.active, 1),
+          numberOption("--buffer",
+                       "of a preset or model: tokens between two compactions "
+                       "(8)",
+                       options.buffer, 1),
+          deviceOption("where the states are (cuda)",
+                       [&](bool cuda, int32_t ordinal) {
+                         options.device =
+                             cuda ? DeviceKind::Cuda : DeviceKind::Cpu;
+                         options.ordinal = ordinal;
+                       }),
+          threadsOption(options.threads)};
 }
 
-std::map<std::string, Taker> takersOf(BenchOptions &options) {
-  std::map<std::string, Taker> takers = {
-      {"--package", text(options.package)},
-      {"--preset", text(options.preset)},
-      {"--model", text(options.model)},
-      {"--graph", text(options.graph)},
-      {"--storage", text(options.storage)},
-      {"--policy", text(options.policy)},
-      {"--core", text(options.core)},
-      {"--active", number(options.active, 1)},
-      {"--buffer", number(options.buffer, 1)},
-      {"--device", device(options)},
-      {"--threads", number(options.threads, 0)}};
+/// Which other forms and what of a state are measured.
+std::vector<Option> stateOptions(BenchOptions &options) {
+  return {
+      wordOption("--dense",
+                 "of what is compiled: measure the dense forms beside it (on)",
+                 onOff, options.dense),
+      wordOption("--explain",
+                 "of what is compiled: say what the compiler chose for every "
+                 "kernel, and why (off)",
+                 onOff, options.explain),
+      textOption("--dense-package", "FOLDER", "a folder",
+                 "of a package: one of dense form beside it",
+                 options.densePackage),
+      textOption("--deferred-package", "FOLDER", "a folder",
+                 "of a package: one of deferred form beside it",
+                 options.deferredPackage),
+      listOption("--batch", "N,N,...",
+                 "whole numbers from 1 to " + std::to_string(INT32_MAX) +
+                     " with commas between them",
+                 "requests of a step (1,8,32,128,512)", parseCount,
+                 options.batches),
+      profileOption("ranks of the states (nemo4b)", options.profile),
+      orderOption(options.order),
+      listOption("--data", "synthetic,random",
+                 "synthetic or random, or synthetic,random",
+                 "what states and tokens are made of (synthetic)",
+                 parseDataKind, options.data),
+      wordsOption("--stagger",
+                  "whether requests compact at different steps (on,off)", onOff,
+                  options.staggered)};
+}
+
+/// How it is measured, and what is written.
+std::vector<Option> measureOptions(BenchOptions &options) {
+  return {
+      numberOption("--steps", "steps that are timed at least (1000)",
+                   options.steps, 1),
+      wordOption("--clock",
+                 "wall: times as they pass; processor: those of one thread on a "
+                 "busy CPU (wall)",
+                 Words<bool>{{"wall", false}, {"processor", true}},
+                 options.processorTime),
+      copyOption(options.copyMib),
+      numberOption("--compaction-streams",
+                   "cuda: streams of compactions, 0: what the engine chooses, "
+                   "-1: none (0)",
+                   options.compactionStreams, -1),
+      wordOption("--rows",
+                 "cuda: rows from pools, or the same number for all states "
+                 "(pools)",
+                 Words<RowMemory>{{"pools", RowMemory::Pools},
+                                  {"fixed", RowMemory::Fixed}},
+                 options.rows),
+      numberOption("--serve",
+                   "cuda: steps timed without coming back in between, 0: none "
+                   "(0)",
+                   options.serve, 0),
+      wordsOption("--consolidation",
+                  "with --serve: exact SVDs beside decoding (off)",
+                  Words<Consolidation>{{nameOf(Consolidation::Off),
+                                        Consolidation::Off},
+                                       {nameOf(Consolidation::Asynchronous),
+                                        Consolidation::Asynchronous}},
+                  options.consolidation),
+      wordOption("--start", "also what ss-bench start prints (off)", onOff,
+                 options.start),
+      textOption("--baselines", "FILE", "a file of scripts/dense-baselines.py",
+                 "times of other kernels to compare with", options.baselines),
+      textOption("--json", "FILE", "a file", "write the figures to FILE",
+                 options.json),
+      textOption("--svg", "FILE", "a file", "draw the times into FILE",
+                 options.svg)};
+}
+
+Command commandOf(BenchOptions &options) {
   if (options.startOnly)
-    return takers;
-  takers["--clock"] = [&](const std::string &value) -> Status {
-    options.processorTime = value == "processor";
-    return options.processorTime || value == "wall" ? Status()
-                                                    : Status(kNotUnderstood);
-  };
-  takers["--explain"] = onOff(options.explain);
-  takers["--dense"] = onOff(options.dense);
-  takers["--dense-package"] = text(options.densePackage);
-  takers["--deferred-package"] = text(options.deferredPackage);
-  takers["--profile"] = text(options.profile);
-  takers["--json"] = text(options.json);
-  takers["--svg"] = text(options.svg);
-  takers["--baselines"] = text(options.baselines);
-  takers["--steps"] = number(options.steps, 1);
-  takers["--compaction-streams"] = number(options.compactionStreams, -1);
-  takers["--rows"] = [&](const std::string &value) -> Status {
-    options.rows = value == "fixed" ? RowMemory::Fixed : RowMemory::Pools;
-    return options.rows == RowMemory::Fixed || value == "pools"
-               ? Status()
-               : Status(kNotUnderstood);
-  };
-  takers["--serve"] = number(options.serve, 0);
-  takers["--consolidation"] = list(options.consolidation, parseConsolidation);
-  takers["--copy-mib"] = number(options.copyMib, 1);
-  takers["--batch"] = list(options.batches, [](const std::string &part) {
-    return parseNumber(part, 1);
-  });
-  takers["--stagger"] = list(options.staggered, parseSwitch);
-  takers["--data"] = list(options.data, parseDataKind);
-  takers["--start"] = onOff(options.start);
-  takers["--order"] = [&](const std::string &value) -> Status {
-    Result<RankOrder> order = parseRankOrder(value);
-    if (!order)
-      return order.takeError();
-    options.order = *order;
-    return std::nullopt;
-  };
-  return takers;
+    return {"ss-bench start", startOverview, sourceOptions(options)};
+  Command command = {"ss-bench", decodeOverview, sourceOptions(options)};
+  for (auto &more : {stateOptions(options), measureOptions(options)})
+    command.options.insert(command.options.end(), more.begin(), more.end());
+  return command;
 }
 
 /// What options say together.
@@ -190,8 +259,8 @@ Status check(const BenchOptions &options) {
     sources += !source->empty();
   if (sources != 1)
     return Error{"found " + std::to_string(sources) +
-                 " of --package, --preset, --model and --graph, expected one; " +
-                 kUsage};
+                 " of --package, --preset, --model and --graph, expected one: "
+                 "see ss-bench --help"};
   if (options.processorTime &&
       (options.device != DeviceKind::Cpu || options.threads != 1))
     return Error{"--clock processor was given, expected it with --device cpu "
@@ -251,24 +320,22 @@ const std::string &BenchOptions::source() const {
 Result<BenchOptions>
 ss_bench::parseOptions(const std::vector<std::string> &arguments) {
   BenchOptions options;
-  size_t i = 0;
+  size_t first = 0;
   if (!arguments.empty() && !arguments[0].starts_with("-")) {
     options.startOnly = arguments[0] == "start";
     if (!options.startOnly && arguments[0] != "decode")
-      return Error{"found '" + arguments[0] + "'; " + kUsage};
-    i = 1;
+      return Error{"found '" + arguments[0] +
+                   "'; expected decode, start, init, hand-over or an option: "
+                   "see ss-bench --help"};
+    first = 1;
   }
-  std::map<std::string, Taker> takers = takersOf(options);
-  for (; i < arguments.size(); i += 2) {
-    const std::string &name = arguments[i];
-    auto taker = takers.find(name);
-    if (i + 1 == arguments.size())
-      return Error{"option " + name + " has no value; " + kUsage};
-    const std::string found = "found '" + name + " " + arguments[i + 1] + "'; ";
-    if (taker == takers.end())
-      return Error{found + kUsage};
-    if (Status wrong = taker->second(arguments[i + 1]))
-      return Error{wrong->message.empty() ? found + kUsage : wrong->message};
+  const Command command = commandOf(options);
+  Result<bool> help = takeOptions(command, arguments, first);
+  if (!help)
+    return help.takeError();
+  if (*help) {
+    options.help = helpText(command);
+    return options;
   }
   if (Status wrong = check(options))
     return *wrong;

@@ -16,6 +16,7 @@ enum class Consolidation { Off, Asynchronous };
 const char *nameOf(Consolidation kind);
 
 struct BenchOptions {
+  std::string help; ///< what to print instead of anything else, or empty
   bool startOnly = false; ///< "start": nothing but the start-up times
   // What is measured: one of these.
   std::string package; ///< a folder
@@ -55,8 +56,6 @@ struct BenchOptions {
   /// The package, preset, model or graph.
   const std::string &source() const;
 };
-
-extern const char *const kUsage;
 
 /// `arguments`: without the program's name.
 sinkstate::Result<BenchOptions>

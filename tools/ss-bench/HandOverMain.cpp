@@ -18,6 +18,10 @@ std::string runInit(const std::vector<std::string> &arguments) {
   Result<InitOptions> options = parseInitOptions(arguments);
   if (!options)
     return options.error();
+  if (!options->help.empty()) {
+    std::fputs(options->help.c_str(), stdout);
+    return "";
+  }
   Result<RankProfile> profile = RankProfile::parse(options->profile);
   if (!profile)
     return profile.error();
@@ -37,6 +41,10 @@ std::string runSnapshots(const std::vector<std::string> &arguments) {
   Result<HandOverOptions> options = parseHandOverOptions(arguments);
   if (!options)
     return options.error();
+  if (!options->help.empty()) {
+    std::fputs(options->help.c_str(), stdout);
+    return "";
+  }
   Result<RankProfile> profile = RankProfile::parse(options->profile);
   if (!profile)
     return profile.error();

@@ -2,9 +2,7 @@
 
 #include "HandOverOptions.h"
 
-#include <charconv>
-#include <functional>
-#include <map>
+#include "CommandOptions.h"
 
 using namespace ss_bench;
 using sinkstate::Error;
@@ -12,108 +10,100 @@ using sinkstate::Result;
 
 namespace {
 
-const std::string kInitUsage =
-    "expected: ss-bench init --package FOLDER [--profile "
-    "nemo4b|qwen9b|uniform:R|trace:FILE] [--eps E] [--states N] [--chunk N] "
-    "[--solver-states N] [--repeats N] [--copy-mib N] [--device "
-    "cpu|cuda|cuda:N] [--threads N] [--json FILE]";
-const std::string kHandOverUsage =
-    "expected: ss-bench hand-over --package FOLDER [--profile "
-    "nemo4b|qwen9b|uniform:R|trace:FILE] [--device cpu|cuda|cuda:N] "
-    "[--repeats N] [--json FILE]";
+const char *const initOverview =
+    R"(ss-bench init: times the init kernel of a package
 
-/// Takes an option's value; false where it is not understood.
-using Taker = std::function<bool(const std::string &)>;
+Compresses many dense states of known spectra, beside cuSOLVER's singular
+values on a GPU, and checks the factors.
 
-Taker text(std::string &to) {
-  return [&to](const std::string &value) {
-    to = value;
-    return !value.empty();
-  };
+Usage: ss-bench init --package FOLDER [options]
+)";
+
+const char *const handOverOverview =
+    R"(ss-bench hand-over: times snapshots and forks of one request
+
+Usage: ss-bench hand-over --package FOLDER [options]
+)";
+
+Option eps(float &to) {
+  return {"--eps", "E", "a number above 0 and below 1",
+          "Frobenius error of a state, relative to it (0.003)",
+          [&to](const std::string &text) {
+            return parseWhole(text, to) && to > 0 && to < 1;
+          }};
 }
 
-template <typename T> bool parse(const std::string &value, T &to) {
-  const char *end = value.data() + value.size();
-  const auto parsed = std::from_chars(value.data(), end, to);
-  return parsed.ec == std::errc() && parsed.ptr == end;
+template <typename Options>
+Option device(std::string help, Options &options) {
+  return deviceOption(std::move(help), [&](bool cuda, int32_t ordinal) {
+    options.cuda = cuda;
+    options.device = ordinal;
+  });
 }
 
-Taker number(int32_t &to, int32_t least) {
-  return [&to, least](const std::string &value) {
-    return parse(value, to) && to >= least;
-  };
+Command initCommand(InitOptions &options) {
+  return {
+      "ss-bench init",
+      initOverview,
+      {textOption("--package", "FOLDER", "a folder",
+                  "kernels that ss-compile --init made", options.package),
+       profileOption("ranks of the states (nemo4b)", options.profile),
+       eps(options.eps),
+       numberOption("--states",
+                    "states that are initialised (cuda: 258048, cpu: 1024)",
+                    options.states, 1),
+       numberOption("--chunk", "states at a time, 0: as many as fit (0)",
+                    options.chunk, 0),
+       numberOption("--solver-states",
+                    "states of those that cuSOLVER decomposes too (8192)",
+                    options.solverStates, 0),
+       numberOption("--repeats", "measurements, of which the median counts (5)",
+                    options.repeats, 1),
+       copyOption(options.copyMib),
+       device("where the states are (cuda)", options),
+       threadsOption(options.threads),
+       textOption("--json", "FILE", "a file", "write the figures to FILE",
+                  options.json)}};
 }
 
-/// "cpu", "cuda", "cuda:1"
-Taker device(bool &cuda, int32_t &ordinal) {
-  return [&](const std::string &value) {
-    cuda = value != "cpu";
-    if (!cuda || value == "cuda")
-      return true;
-    const std::string prefix = "cuda:";
-    return value.starts_with(prefix) &&
-           parse(value.substr(prefix.size()), ordinal) && ordinal >= 0;
-  };
+Command handOverCommand(HandOverOptions &options) {
+  return {"ss-bench hand-over",
+          handOverOverview,
+          {textOption("--package", "FOLDER", "a folder",
+                      "kernels that ss-compile made", options.package),
+           profileOption("ranks of the states (nemo4b)", options.profile),
+           device("where the states are (cpu)", options),
+           numberOption("--repeats",
+                        "measurements, of which the median counts (25)",
+                        options.repeats, 1),
+           textOption("--json", "FILE", "a file", "write the figures to FILE",
+                      options.json)}};
 }
 
-/// Empty, or what is wrong.
-std::string take(const std::vector<std::string> &arguments,
-                 const std::map<std::string, Taker> &takers,
-                 const std::string &usage) {
-  for (size_t i = 0; i < arguments.size(); i += 2) {
-    if (i + 1 == arguments.size())
-      return "option " + arguments[i] + " has no value; " + usage;
-    const auto taker = takers.find(arguments[i]);
-    if (taker == takers.end() || !taker->second(arguments[i + 1]))
-      return "found '" + arguments[i] + " " + arguments[i + 1] + "'; " + usage;
-  }
-  return "";
+template <typename Options>
+Result<Options> parse(const std::vector<std::string> &arguments,
+                      Command (*commandOf)(Options &)) {
+  Options options;
+  const Command command = commandOf(options);
+  Result<bool> help = takeOptions(command, arguments);
+  if (!help)
+    return help.takeError();
+  if (*help)
+    options.help = helpText(command);
+  else if (options.package.empty())
+    return Error{"found no --package; expected the folder of a package: see " +
+                 command.name + " --help"};
+  return options;
 }
 
 } // namespace
 
 Result<InitOptions>
 ss_bench::parseInitOptions(const std::vector<std::string> &arguments) {
-  InitOptions options;
-  const std::string wrong = take(
-      arguments,
-      {{"--package", text(options.package)},
-       {"--profile", text(options.profile)},
-       {"--eps",
-        [&](const std::string &value) {
-          return parse(value, options.eps) && options.eps > 0 &&
-                 options.eps < 1;
-        }},
-       {"--states", number(options.states, 1)},
-       {"--chunk", number(options.chunk, 0)},
-       {"--solver-states", number(options.solverStates, 0)},
-       {"--repeats", number(options.repeats, 1)},
-       {"--copy-mib", number(options.copyMib, 1)},
-       {"--device", device(options.cuda, options.device)},
-       {"--threads", number(options.threads, 0)},
-       {"--json", text(options.json)}},
-      kInitUsage);
-  if (!wrong.empty())
-    return Error{wrong};
-  if (options.package.empty())
-    return Error{kInitUsage};
-  return options;
+  return parse(arguments, initCommand);
 }
 
 Result<HandOverOptions>
 ss_bench::parseHandOverOptions(const std::vector<std::string> &arguments) {
-  HandOverOptions options;
-  const std::string wrong =
-      take(arguments,
-           {{"--package", text(options.package)},
-            {"--profile", text(options.profile)},
-            {"--device", device(options.cuda, options.device)},
-            {"--repeats", number(options.repeats, 1)},
-            {"--json", text(options.json)}},
-           kHandOverUsage);
-  if (!wrong.empty())
-    return Error{wrong};
-  if (options.package.empty())
-    return Error{kHandOverUsage};
-  return options;
+  return parse(arguments, handOverCommand);
 }

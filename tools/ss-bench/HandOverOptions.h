@@ -12,6 +12,7 @@ namespace ss_bench {
 
 /// ss-bench init: the package's init kernel.
 struct InitOptions {
+  std::string help;    ///< what to print instead of anything else, or empty
   std::string package; ///< a folder
   std::string profile = "nemo4b";
   float eps = 3e-3f;
@@ -30,6 +31,7 @@ parseInitOptions(const std::vector<std::string> &arguments);
 
 /// ss-bench hand-over: snapshots and forks of one request.
 struct HandOverOptions {
+  std::string help;    ///< what to print instead of anything else, or empty
   std::string package; ///< a folder
   std::string profile = "nemo4b";
   bool cuda = false;

@@ -2,7 +2,10 @@
 
 #include "Outputs.h"
 
+#include <algorithm>
+
 using namespace ss_bench;
+using sinkstate::Error;
 using sinkstate::Result;
 using sinkstate::Status;
 using sinkstate::tools::OutputFile;
@@ -13,6 +16,10 @@ Result<Outputs> Outputs::open(const std::vector<std::string> &paths) {
   for (size_t i = 0; i < paths.size(); ++i) {
     if (paths[i].empty())
       continue;
+    if (std::find(paths.begin(), paths.begin() + i, paths[i]) !=
+        paths.begin() + i)
+      return Error{paths[i] +
+                   ": found for two outputs, expected a file for each"};
     Result<OutputFile> file = OutputFile::open(paths[i]);
     if (!file)
       return file.takeError();

@@ -33,6 +33,7 @@
 #include "sinkstate/sinkstate.hpp"
 
 #include <cstdio>
+#include <new>
 
 using namespace ss_bench;
 using sinkstate::Result;
@@ -222,9 +223,16 @@ int main(int argc, char **argv) {
     Result<BenchOptions> options = parseOptions(arguments);
     if (!options)
       return fail(options.error());
+    if (!options->help.empty()) {
+      print(options->help);
+      return 0;
+    }
     return run(*options);
   } catch (const sinkstate::runtime::Failure &failure) {
     return fail(failure.what(), failure.code() == SS_DEVICE_UNAVAILABLE ? 3 : 1);
+  } catch (const std::bad_alloc &) {
+    return fail("found too little memory, expected more of it, or a smaller "
+                "--batch, --states or --copy-mib");
   } catch (const std::exception &error) {
     return fail(error.what());
   }

@@ -17,6 +17,9 @@ using namespace sinkstate;
 
 using ImportResult = FailureOr<OwningOpRef<ModuleOp>>;
 
+/// Of a config; those of published models have fewer than ten.
+static constexpr unsigned kMostNestedLevels = 256;
+
 //===----------------------------------------------------------------------===//
 // Options
 //===----------------------------------------------------------------------===//
@@ -143,9 +146,37 @@ static std::string replaceNonNumbers(StringRef text) {
   return result;
 }
 
+/// Where JSON nests deeper than any config does: the parser recurses, and would
+/// leave its stack. The line, from 1, or nothing.
+static std::optional<unsigned> findDeepNesting(StringRef text) {
+  unsigned depth = 0, line = 1;
+  bool inString = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    line += c == '\n';
+    if (inString && c == '\\')
+      ++i;
+    else if (c == '"')
+      inString = !inString;
+    else if (!inString && (c == '[' || c == '{'))
+      ++depth;
+    else if (!inString && (c == ']' || c == '}') && depth > 0)
+      --depth;
+    if (depth > kMostNestedLevels)
+      return line;
+  }
+  return std::nullopt;
+}
+
 /// Parses JSON; a syntax error is told with its line and column.
 static std::optional<llvm::json::Value>
 parseJson(StringRef text, StringRef file, MLIRContext *context) {
+  if (std::optional<unsigned> line = findDeepNesting(text)) {
+    emitError(FileLineColLoc::get(context, file, *line, 0))
+        << "nests more than " << kMostNestedLevels
+        << " levels deep, expected a model's config";
+    return std::nullopt;
+  }
   llvm::Expected<llvm::json::Value> value =
       llvm::json::parse(replaceNonNumbers(text));
   if (value)

@@ -20,12 +20,14 @@ namespace {
 
 using consolidation::SvdStatus;
 
+/// Largest magnitude, or NaN where there is one.
 float largestOf(const float *values, int64_t count) {
   float largest = 0;
-  for (int64_t i = 0; i < count; ++i)
-    // A comparison with NaN is false: it stays, once it is there.
-    if (!(std::fabs(values[i]) <= largest))
-      largest = std::fabs(values[i]);
+  for (int64_t i = 0; i < count; ++i) {
+    if (std::isnan(values[i]))
+      return values[i];
+    largest = std::max(largest, std::fabs(values[i]));
+  }
   return largest;
 }
 

@@ -84,6 +84,9 @@ KernelManifest parseKernel(const Json &json, size_t position) {
               " programs a block, expected 1 program a block with parts");
   if (named.has("loops"))
     kernel.loops = named.boolean("loops");
+  if (kernel.parts > 1 && kernel.loops)
+    malformed(named.place(), ": ", kernel.parts,
+              " parts and a loop over programs, expected one of them");
   size_t argumentPosition = 0;
   for (const Json &entry : named.array("args")) {
     ManifestObject argument(

@@ -402,6 +402,42 @@ TEST_F(CudaConsolidation, DecodingGoesOnWhereItsUploadsFail) {
   }
 }
 
+// No mailbox is used after that: SVDs for nothing would only take the processor.
+// Which call fails is a race of the threads: again, until it is an upload's.
+TEST_F(CudaConsolidation, StartsNothingAfterAnUploadFailed) {
+  std::atomic<bool> isUploads = false;
+  setLog(
+      [](void *context, ss_log_level, const char *, const char *message) {
+        if (std::string(message).find("not uploaded") != std::string::npos)
+          *static_cast<std::atomic<bool> *>(context) = true;
+      },
+      &isUploads);
+  for (int round = 0; round < 200 && !isUploads; ++round) {
+    CudaUnderTest cuda(source, asynchronous(1));
+    DrivenRequest request = cuda.request(source, 1);
+    HeldCalls held(kDownload);
+    held.decodeUntilReached(cuda, request);
+    fake_fail("cuMemcpyHtoDAsync", 719, round % 8, 0);
+    held.release();
+    try {
+      cuda.engine.synchronize();
+    } catch (const Exception &) {
+    }
+    fake_fail_no_more();
+    if (!isUploads)
+      continue;
+    const ss_statistics before = cuda.engine.statistics();
+    for (int step = 0; step < 24; ++step)
+      cuda.driver.step({&request});
+    cuda.engine.synchronize();
+    const ss_statistics after = cuda.engine.statistics();
+    expectClosed(after);
+    EXPECT_EQ(after.consolidations_started, before.consolidations_started);
+  }
+  setLog(nullptr, nullptr);
+  EXPECT_TRUE(isUploads) << "a test of nothing";
+}
+
 TEST_F(CudaConsolidation, EndsWithALostGpu) {
   CudaUnderTest cuda(source, asynchronous(1), false);
   DrivenRequest request = cuda.request(source, 1);

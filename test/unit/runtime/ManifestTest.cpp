@@ -202,6 +202,14 @@ TEST_F(Manifest, KernelsWithPartsHaveOneProgramABlock) {
       "kernel '" + name +
           "': 4 parts and 2 programs a block, expected 1 program a block with "
           "parts");
+  expectMalformed(
+      [](Json &m) {
+        m["kernels"][0]["parts"] = 4;
+        m["kernels"][0]["programs_per_block"] = 1;
+        m["kernels"][0]["loops"] = true;
+      },
+      "kernel '" + name +
+          "': 4 parts and a loop over programs, expected one of them");
 }
 
 TEST_F(Manifest, QuotedTextStaysOnOneLine) {

@@ -72,6 +72,11 @@ int32_t AsynchronousConsolidator::takeBox() {
   }
 }
 
+bool AsynchronousConsolidator::hasBoxes() {
+  std::lock_guard lock(boxMutex);
+  return !boxesClosed;
+}
+
 void AsynchronousConsolidator::freeBox(int32_t box) {
   rows.clear(box);
   {
@@ -100,7 +105,9 @@ void AsynchronousConsolidator::upload(HostJob &job) {
       boxesClosed = true;
     }
     writeLog(SS_LOG_WARNING, "consolidation",
-             "results were not uploaded: ", failure.what());
+             "it ends, and decoding goes on without: results were not "
+             "uploaded: ",
+             failure.what());
   }
 }
 
@@ -169,8 +176,10 @@ bool AsynchronousConsolidator::landAndStart() {
   any |= std::erase_if(ended, [&](const std::unique_ptr<HostJob> &job) {
            return land(*job);
          }) > 0;
-  if (!any)
-    return false; // time alone makes nothing ready
+  // Time alone makes nothing ready. Without mailboxes nothing lands any more:
+  // what is under way is dropped, and nothing new begins.
+  if (!any || !hasBoxes())
+    return any;
   const auto epochs = [this](int32_t layer, int32_t slot) {
     return rows.epoch(layer, slot);
   };

@@ -28,6 +28,7 @@ private:
   void upload(HostJob &job) override;
   int32_t takeBox();
   void freeBox(int32_t box);
+  bool hasBoxes(); ///< false: an upload has failed
 
   void watch();
   /// Everything that can be done now; false: nothing was, or never will be

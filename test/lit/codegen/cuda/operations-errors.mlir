@@ -128,3 +128,20 @@ ssk.kernel @parts_of_much_scratch(%x: !ssk.global<f32> {ssk.name = "x"}) attribu
   } : !ssk.tile<128xf32, lanes = 0>
   ssk.return
 }
+
+// -----
+
+// expected-error@+1 {{'ssk.kernel' op of role 'densify' has parts, expected none: its blocks run programs in a loop, which all but the first warp of a block would leave}}
+ssk.kernel @parts_in_a_loop_over_programs(%x: !ssk.global<f32> {ssk.name = "x"}) attributes {programs_per_block = 1 : i64, role = "densify"} {
+  %c0 = arith.constant 0 : index
+  %through = ssk.alloc : !ssk.shared<128xf32>
+  %sum = ssk.parts 2 through %through : !ssk.shared<128xf32> {
+  ^bb0(%part: index):
+    %t = ssk.load %x[%c0] : !ssk.global<f32> -> !ssk.tile<128xf32, lanes = 0>
+    ssk.yield_part %t : !ssk.tile<128xf32, lanes = 0>
+  } last {
+  ^bb0(%a: !ssk.tile<128xf32, lanes = 0>):
+    ssk.yield_part %a : !ssk.tile<128xf32, lanes = 0>
+  } : !ssk.tile<128xf32, lanes = 0>
+  ssk.return
+}

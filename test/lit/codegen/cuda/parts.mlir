@@ -61,6 +61,8 @@
 // CHECK-NEXT:  }
 // CHECK-NEXT:  if (warps > 1)
 // CHECK-NEXT:    __syncthreads();
+// CHECK-NEXT:  else
+// CHECK-NEXT:    __syncwarp();
 // CHECK-NEXT:  if (warp > 0)
 // CHECK-NEXT:    return;
 // CHECK-NEXT:  ss::add_parts<float4, 128, warps>(sum, scratch.memory, sizeof(scratch));

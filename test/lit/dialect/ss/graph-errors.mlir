@@ -44,7 +44,7 @@ ss.model @model {
 // -----
 
 ss.model @model {
-  // expected-error @+1 {{has index -1, expected 0 or more}}
+  // expected-error @+1 {{has index -1, expected 0 to 2147483647}}
   ss.layer @layer0 type gdn index -1 heads 2 key_heads 2 dv 128 dk 128 gate #ss.gate<softplus> norm #ss.norm<add, 1.0e-6> query_scale 0.125 policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage f32 form factored
 }
 

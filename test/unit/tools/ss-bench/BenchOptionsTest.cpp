@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 using namespace ss_bench;
 
 namespace {
@@ -120,9 +122,8 @@ TEST(BenchOptions, SayWhatBringsItsOwn) {
          "--clock processor was given, expected it with --device cpu --threads "
          "1: threads that wait count too"},
         {{"--preset", "p", "--graph", "g"},
-         std::string("found 2 of --package, --preset, --model and --graph, "
-                     "expected one; ") +
-             kUsage}}) {
+         "found 2 of --package, --preset, --model and --graph, expected one: "
+         "see ss-bench --help"}}) {
     auto options = parseOptions(wrong.arguments);
     ASSERT_FALSE(options);
     EXPECT_EQ(options.error(), wrong.error);
@@ -134,30 +135,91 @@ TEST(BenchOptions, OfAStartAreFew) {
   ASSERT_TRUE(options) << options.error();
   EXPECT_TRUE(options->startOnly);
   EXPECT_EQ(parseOptions({"start", "--package", "p", "--batch", "1"}).error(),
-            std::string("found '--batch 1'; ") + kUsage);
+            "found '--batch'; expected an option that ss-bench start --help "
+            "lists");
 }
 
 TEST(BenchOptions, SayWhatTheyExpect) {
-  const std::string usage = kUsage;
-  for (const Arguments &wrong :
-       {Arguments{"--batch", "0"}, {"--batch", "1,"}, {"--batch", "x"},
-        {"--steps", "0"}, {"--steps", "3x"}, {"--stagger", "maybe"},
-        {"--data", "zeros"}, {"--device", "-1"}, {"--device", "cuda:x"},
-        {"--dense", "maybe"}, {"--clock", "sun"}, {"--threads", "-1"}, {"--unknown", "1"},
-        {"--start", ""}}) {
-    Arguments all = {"--package", "p"};
-    all.insert(all.end(), wrong.begin(), wrong.end());
-    auto options = parseOptions(all);
-    ASSERT_FALSE(options) << wrong[0] << wrong[1];
-    EXPECT_EQ(options.error(),
-              "found '" + wrong[0] + " " + wrong[1] + "'; " + usage);
+  const std::string count = "a whole number from 1 to 2147483647";
+  const std::string counts =
+      "whole numbers from 1 to 2147483647 with commas between them";
+  const std::string device = "cpu, cuda or cuda:N";
+  struct Case {
+    std::string name, value, expected;
+  };
+  for (const Case &wrong :
+       {Case{"--batch", "0", counts}, {"--batch", "1,", counts},
+        {"--batch", "x", counts}, {"--steps", "0", count},
+        {"--steps", "3x", count}, {"--steps", "2147483648", count},
+        {"--stagger", "maybe", "on or off, or on,off"},
+        {"--data", "zeros", "synthetic or random, or synthetic,random"},
+        {"--device", "-1", device}, {"--device", "cuda:x", device},
+        {"--device", "cuda:", device}, {"--dense", "maybe", "on or off"},
+        {"--clock", "sun", "wall or processor"},
+        {"--rows", "many", "pools or fixed"},
+        {"--consolidation", "off,sync", "off or async, or off,async"},
+        {"--order", "random", "drawn, descending or ascending"},
+        {"--threads", "-1", "a whole number from 0 to 1024"},
+        {"--threads", "1025", "a whole number from 0 to 1024"},
+        {"--copy-mib", "65537", "a whole number from 1 to 65536"},
+        {"--compaction-streams", "-2", "a whole number from -1 to 2147483647"},
+        {"--json", "", "a file"}, {"--start", "", "on or off"}}) {
+    const std::string error = "found '" + wrong.name + " " + wrong.value +
+                              "'; expected " + wrong.expected;
+    EXPECT_EQ(parseOptions({"--package", "p", wrong.name, wrong.value}).error(),
+              error);
+    EXPECT_EQ(
+        parseOptions({"--package", "p", wrong.name + "=" + wrong.value}).error(),
+        error);
   }
-  EXPECT_EQ(parseOptions({}).error(),
-            "found 0 of --package, --preset, --model and --graph, expected one; " +
-                usage);
-  EXPECT_EQ(parseOptions({"encode"}).error(), "found 'encode'; " + usage);
+}
+
+TEST(BenchOptions, SayWhatCommandsThereAre) {
+  const std::string see = ": see ss-bench --help";
+  EXPECT_EQ(
+      parseOptions({}).error(),
+      "found 0 of --package, --preset, --model and --graph, expected one" + see);
+  EXPECT_EQ(
+      parseOptions({"encode"}).error(),
+      "found 'encode'; expected decode, start, init, hand-over or an option" +
+          see);
   EXPECT_EQ(parseOptions({"--package"}).error(),
-            "option --package has no value; " + usage);
+            "found no value of --package; expected a folder");
+  EXPECT_EQ(parseOptions({"--package", "p", "--unknown", "1"}).error(),
+            "found '--unknown'; expected an option that ss-bench --help lists");
+  EXPECT_EQ(parseOptions({"--package", "p", "--steps", "1", "--steps=1"}).error(),
+            "found --steps twice; expected it once");
+}
+
+TEST(BenchOptions, TakeValuesBehindAnEqualsSign) {
+  auto options = parseOptions({"--package=a=b", "--batch=3,4"});
+  ASSERT_TRUE(options) << options.error();
+  EXPECT_EQ(options->package, "a=b");
+  EXPECT_EQ(options->batches, (std::vector<int32_t>{3, 4}));
+}
+
+/// Of every help: words are broken over lines, unless one is longer.
+void expectReadable(const std::string &text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LE(line.size(), 80u) << line;
+    EXPECT_FALSE(line.ends_with(" ")) << line;
+  }
+}
+
+TEST(BenchOptions, HaveHelp) {
+  // Nothing else has to be right, up to there.
+  auto decode = parseOptions({"--batch", "2", "--help", "--nonsense"});
+  ASSERT_TRUE(decode) << decode.error();
+  expectReadable(decode->help);
+  EXPECT_NE(decode->help.find("\n  --batch N,N,...\n"), std::string::npos);
+  EXPECT_NE(decode->help.find("\n  --rows pools|fixed\n"), std::string::npos);
+  EXPECT_FALSE(parseOptions({"--nonsense", "--help"}));
+  auto start = parseOptions({"start", "--help"});
+  ASSERT_TRUE(start) << start.error();
+  expectReadable(start->help);
+  EXPECT_EQ(start->help.find("--batch"), std::string::npos);
+  EXPECT_EQ(parseOptions({"--package", "p"})->help, "");
 }
 
 } // namespace

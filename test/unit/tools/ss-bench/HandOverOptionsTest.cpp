@@ -32,26 +32,37 @@ TEST(InitOptions, HaveDefaultsAndTakeEveryOption) {
 }
 
 TEST(InitOptions, SayWhatIsWrong) {
-  EXPECT_EQ(parseInitOptions({}).error().rfind("expected: ss-bench init", 0),
-            0u);
-  for (const std::vector<std::string> &wrong :
-       std::vector<std::vector<std::string>>{{"--eps", "1"},
-                                             {"--eps", "0"},
-                                             {"--states", "0"},
-                                             {"--device", "1"},
-                                             {"--batch", "1"},
-                                             {"--repeats", "two"}}) {
-    auto options = parseInitOptions(wrong);
-    ASSERT_FALSE(options);
-    EXPECT_EQ(options.error().rfind("found '" + wrong[0] + " " + wrong[1] +
-                                        "'; expected: ss-bench init",
-                                    0),
-              0u)
-        << options.error();
-  }
-  EXPECT_EQ(parseInitOptions({"--json"}).error().rfind(
-                "option --json has no value; ", 0),
-            0u);
+  EXPECT_EQ(parseInitOptions({}).error(),
+            "found no --package; expected the folder of a package: see ss-bench "
+            "init --help");
+  const std::string count = "a whole number from 1 to 2147483647";
+  struct Case {
+    std::string name, value, expected;
+  };
+  for (const Case &wrong : {Case{"--eps", "1", "a number above 0 and below 1"},
+                            {"--eps", "0", "a number above 0 and below 1"},
+                            {"--eps", "nan", "a number above 0 and below 1"},
+                            {"--states", "0", count},
+                            {"--device", "1", "cpu, cuda or cuda:N"},
+                            {"--repeats", "two", count}})
+    EXPECT_EQ(parseInitOptions({wrong.name, wrong.value}).error(),
+              "found '" + wrong.name + " " + wrong.value + "'; expected " +
+                  wrong.expected);
+  EXPECT_EQ(
+      parseInitOptions({"--batch", "1"}).error(),
+      "found '--batch'; expected an option that ss-bench init --help lists");
+  EXPECT_EQ(parseInitOptions({"--json"}).error(),
+            "found no value of --json; expected a file");
+}
+
+TEST(InitOptions, HaveHelp) {
+  auto init = parseInitOptions({"--help"});
+  ASSERT_TRUE(init) << init.error();
+  EXPECT_NE(init->help.find("\n  --solver-states N\n"), std::string::npos);
+  auto handOver = parseHandOverOptions({"--package", "p", "--help"});
+  ASSERT_TRUE(handOver) << handOver.error();
+  EXPECT_EQ(handOver->help.find("--solver-states"), std::string::npos);
+  EXPECT_NE(handOver->help.find("\n  --repeats N\n"), std::string::npos);
 }
 
 TEST(HandOverOptions, KnowDevices) {
