@@ -48,8 +48,10 @@ std::vector<std::string> candidatePaths() {
 
 void *openFirst(const std::vector<std::string> &paths, std::string &opened,
                 std::string &firstReason) {
+  // NVRTC does not return all of its memory when it is unloaded: it stays.
+  constexpr int kMode = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
   for (const std::string &path : paths) {
-    if (void *handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+    if (void *handle = dlopen(path.c_str(), kMode)) {
       opened = path;
       return handle;
     }

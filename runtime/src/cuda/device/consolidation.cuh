@@ -238,8 +238,10 @@ SS_BOTH_SIDES GatheredState gather_begin(const Gather &gather, int32_t block,
   base = *(const volatile int64_t *)(&layer.row_base[state]);
   if (found.rank <= layer.active || found.rank > layer.most ||
       base < layer.first_row ||
-      base > layer.total_rows - found.rank)
+      base > layer.total_rows - found.rank) {
     found.rank = 0;
+    base = 0; // no address is made of what was no place
+  }
   const uint64_t bytes = uint64_t(packed_bytes(found.rank, layer.row_bytes));
 #ifdef __CUDACC_RTC__
   found.offset = int64_t(atomicAdd(gather.used, bytes));
