@@ -12,8 +12,14 @@ esac
 source_folder=$(cd "$(dirname "$0")/.." && pwd)
 work=${2:-$source_folder/build/fuzz-snapshot}
 sanitizers=-fsanitize=fuzzer-no-link,address,undefined
+compiler=${CC:-clang-22}
+echo 'int main(void) { return 0; }' |
+  "$compiler" -fsanitize=address,undefined -x c -o /dev/null - 2>/dev/null || {
+  echo "error: '$compiler' cannot link its sanitizers, expected clang with their runtimes: install libclang-rt-22-dev, or name another clang by CC and CXX" >&2
+  exit 1
+}
 cmake -G Ninja -S "$source_folder" -B "$work" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-  -DCMAKE_C_COMPILER="${CC:-clang-22}" -DCMAKE_CXX_COMPILER="${CXX:-clang++-22}" \
+  -DCMAKE_C_COMPILER="$compiler" -DCMAKE_CXX_COMPILER="${CXX:-clang++-22}" \
   -DCMAKE_C_FLAGS="$sanitizers" \
   -DCMAKE_CXX_FLAGS="$sanitizers -fno-sanitize-recover=undefined" \
   -DSS_BUILD_COMPILER=OFF -DSS_BUILD_FUZZERS=ON > "$work.configure.log"
