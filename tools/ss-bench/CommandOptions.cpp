@@ -2,28 +2,16 @@
 
 #include "CommandOptions.h"
 
+#include "HelpText.h"
+
 #include <algorithm>
 #include <set>
-#include <string_view>
 
 using namespace ss_bench;
 using sinkstate::Error;
 using sinkstate::Result;
 
 namespace {
-
-/// Breaks a description into lines that fit a terminal.
-std::string wrapped(std::string_view text) {
-  const std::string indent(8, ' ');
-  const size_t width = 72;
-  std::string lines;
-  while (text.size() > width) {
-    const size_t space = text.rfind(' ', width);
-    lines += indent + std::string(text.substr(0, space)) + "\n";
-    text.remove_prefix(space + 1);
-  }
-  return lines + indent + std::string(text) + "\n";
-}
 
 bool takeDevice(const std::string &text,
                 const std::function<void(bool, int32_t)> &set) {
@@ -120,8 +108,7 @@ Result<bool> ss_bench::takeOptions(const Command &command,
 std::string ss_bench::helpText(const Command &command) {
   std::string text = command.overview + "\nOptions\n";
   for (const Option &option : command.options)
-    text += "  " + option.name + " " + option.value + "\n" +
-            wrapped(option.help);
+    text += ss_tools::helpEntry(option.name, option.value, option.help);
   return text + "  --help\n"
                 "\n"
                 "Exit codes\n"

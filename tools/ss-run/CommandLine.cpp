@@ -2,6 +2,8 @@
 
 #include "CommandLine.h"
 
+#include "HelpText.h"
+
 #include <algorithm>
 #include <string_view>
 
@@ -149,19 +151,6 @@ std::string dashed(const std::string &name) {
   return (name.size() == 1 ? "-" : "--") + name;
 }
 
-/// Breaks a description into lines that fit a terminal.
-std::string wrapped(std::string_view text) {
-  const std::string indent(8, ' ');
-  const size_t width = 72;
-  std::string lines;
-  while (text.size() > width) {
-    const size_t space = text.rfind(' ', width);
-    lines += indent + std::string(text.substr(0, space)) + "\n";
-    text.remove_prefix(space + 1);
-  }
-  return lines + indent + std::string(text) + "\n";
-}
-
 } // namespace
 
 Result<CommandLine>
@@ -202,7 +191,7 @@ ss_run::readCommandLine(std::span<const char *const> arguments) {
 std::string ss_run::helpText() {
   std::string text = overview;
   for (const ValueOption &option : valueOptions)
-    text += "  " + dashed(option.name) + " " + option.valueName + "\n" +
-            wrapped(option.help);
+    text +=
+        ss_tools::helpEntry(dashed(option.name), option.valueName, option.help);
   return text + flagsAndExamples;
 }
