@@ -137,85 +137,60 @@ void Engine::fitIntoBound(LayerState &layer, const States &work) {
   }
 }
 
-bool Engine::storeFactors(LayerState &layer, int32_t state,
-                          const float *matrix, int32_t mostRank) {
+Engine::Factors Engine::factorsOf(const LayerState &layer,
+                                  const float *matrix) const {
   const LayerManifest &manifest = layer.manifest();
-  const int64_t width = layer.layout().rowFloats;
   const int64_t most = std::min(manifest.dv, manifest.dk);
+  Factors found{std::vector<float>(size_t(most * layer.layout().rowFloats)),
+                std::vector<float>(size_t(most)), std::nullopt};
+  Truncation truncation;
+  truncation.eps = layer.layout().dropBelow;
+  found.result =
+      consolidation::factorize(matrix, manifest.dk, manifest.dv, truncation,
+                               found.rows.data(), found.weights.data());
+  return found;
+}
+
+bool Engine::takeFactors(LayerState &layer, int32_t state,
+                         const Factors &factors, int64_t mostRank) {
+  if (!factors.result)
+    return false;
+  const int32_t rank = factors.result->rank;
+  layer.status[state] |= statusBits(factors.result->status);
+  if (factors.result->status != SvdStatus::ok || rank > mostRank)
+    return false;
+  RowBlock block;
   try {
-    std::vector<float> rows(size_t(most * width)), weights(size_t(most), 0.0f);
-    Truncation truncation;
-    truncation.eps = layer.layout().dropBelow;
-    const SvdResult result =
-        consolidation::factorize(matrix, manifest.dk, manifest.dv, truncation,
-                                 rows.data(), weights.data());
-    layer.status[state] |= statusBits(result.status);
-    if (result.status != SvdStatus::ok || result.rank > mostRank)
-      return false;
     const BudgetExemption exemption(layer.memoryBudget());
-    const RowBlock block =
-        layer.pool().allocate(result.rank + manifest.buffer);
-    takeFactors(layer, state, block, result.rank, rows.data(), weights.data());
-    return true;
+    block = layer.pool().allocate(rank + layer.manifest().buffer);
   } catch (const std::exception &) {
     return false; // it stays dense
   }
-}
-
-void Engine::takeFactors(LayerState &layer, int32_t state, RowBlock block,
-                         int32_t rank, const float *rows,
-                         const float *weights) {
   layer.replaceBlock(state, block);
   layer.rank[state] = rank;
   layer.compactions[size_t(state)] = 0;
-  layer.writeRows(state, rows, rank * layer.layout().rowFloats);
-  device.copy(layer.weightsOf(state), weights, size_t(rank) * sizeof(float));
+  layer.writeRows(state, factors.rows.data(),
+                  rank * layer.layout().rowFloats);
+  device.copy(layer.weightsOf(state), factors.weights.data(),
+              size_t(rank) * sizeof(float));
   ++counters.went_factored;
+  return true;
 }
 
 void Engine::returnToFactors(LayerState &layer, const States &work) {
   if (work.empty())
     return;
   Stopwatch time(counters.consolidate_seconds);
-  const LayerManifest &manifest = layer.manifest();
-  const int64_t width = layer.layout().rowFloats;
-  const int64_t most = std::min(manifest.dv, manifest.dk);
-  struct Factors {
-    std::vector<float> rows, weights;
-    std::optional<SvdResult> result; ///< none: no memory to try
-  };
   std::vector<Factors> factors(work.size());
   forEachState(device.threads(), work.size(), [&](size_t i) {
-    Factors &f = factors[i];
-    f.rows.resize(size_t(most * width));
-    f.weights.resize(size_t(most));
-    Truncation truncation;
-    truncation.eps = layer.layout().dropBelow;
     std::vector<float> matrix(size_t(layer.layout().denseFloats));
     layer.readRows(work[i], matrix.data(), int64_t(matrix.size()));
-    f.result = consolidation::factorize(matrix.data(), manifest.dk, manifest.dv,
-                                        truncation, f.rows.data(),
-                                        f.weights.data());
+    factors[i] = factorsOf(layer, matrix.data());
   });
-  for (size_t i = 0; i < work.size(); ++i) {
-    const Factors &f = factors[i];
-    if (!f.result)
-      continue;
-    const int32_t state = work[i], rank = f.result->rank;
-    layer.status[state] |= statusBits(f.result->status);
-    // Well below the break-even rank, so that it does not go back at once.
-    if (f.result->status != SvdStatus::ok ||
-        4 * rank > 3 * layer.layout().breakEvenRank)
-      continue;
-    RowBlock block;
-    try {
-      const BudgetExemption exemption(layer.memoryBudget());
-      block = layer.pool().allocate(rank + manifest.buffer);
-    } catch (const std::exception &) {
-      continue; // it stays dense, which is as exact
-    }
-    takeFactors(layer, state, block, rank, f.rows.data(), f.weights.data());
-  }
+  // Well below the break-even rank, so that it does not go back at once.
+  const int64_t mostRank = 3 * layer.layout().breakEvenRank / 4;
+  for (size_t i = 0; i < work.size(); ++i)
+    takeFactors(layer, work[i], factors[i], mostRank);
 }
 
 } // namespace sinkstate::runtime

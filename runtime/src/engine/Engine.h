@@ -9,6 +9,7 @@
 #ifndef SINKSTATE_ENGINE_ENGINE_H
 #define SINKSTATE_ENGINE_ENGINE_H
 
+#include "consolidation/ExactSvd.h"
 #include "device/CpuDevice.h"
 #include "engine/Consolidator.h"
 #include "engine/StateEngine.h"
@@ -20,6 +21,7 @@
 #include "sinkstate/sinkstate.h"
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -187,14 +189,20 @@ private:
   void consolidateAtBreakEven(LayerState &layer, States &work);
   void fitIntoBound(LayerState &layer, const States &work);
   void returnToFactors(LayerState &layer, const States &work);
-  /// Makes a state the factors of a matrix, columns of H; false where that
-  /// fails, needs more than `mostRank` rows or finds no memory.
-  bool storeFactors(LayerState &layer, int32_t state, const float *matrix,
-                    int32_t mostRank);
-  void takeFactors(LayerState &layer, int32_t state, RowBlock block,
-                   int32_t rank, const float *rows, const float *weights);
+  struct Factors {
+    std::vector<float> rows, weights;
+    std::optional<consolidation::SvdResult> result; ///< none: no memory to try
+  };
+  /// Of a matrix, columns of H.
+  Factors factorsOf(const LayerState &layer, const float *matrix) const;
+  /// Makes them the state; false where they were not found, are more than
+  /// `mostRank`, or there is no memory.
+  bool takeFactors(LayerState &layer, int32_t state, const Factors &factors,
+                   int64_t mostRank);
 
   // Folds.cpp
+  bool storeFactors(LayerState &layer, int32_t state,
+                    const std::vector<float> &matrix);
   void fold(LayerState &layer, const DueWork &due);
   States foldBeyondRange(LayerState &layer, const States &work);
 

@@ -9,16 +9,14 @@
 
 #include "engine/Engine.h"
 
-#include "consolidation/ExactSvd.h"
 #include "numeric/BinaryFloat.h"
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 
 namespace sinkstate::runtime {
 namespace {
-
-using consolidation::SvdStatus;
 
 /// Largest magnitude, or NaN where there is one.
 float largestOf(const float *values, int64_t count) {
@@ -66,6 +64,17 @@ bool isInRange(const LayerLayout &layout, const std::byte *matrix) {
          keepsDigits(layout.storage, largestStored(layout, matrix));
 }
 
+/// However many they are: the matrix has no place in its storage.
+bool Engine::storeFactors(LayerState &layer, int32_t state,
+                          const std::vector<float> &matrix) {
+  try {
+    return takeFactors(layer, state, factorsOf(layer, matrix.data()),
+                       INT64_MAX);
+  } catch (const std::bad_alloc &) {
+    return false;
+  }
+}
+
 /// The states whose folds f16 could not hold become factors of what f32 holds;
 /// returns the others. What has no memory for that, or is not finite, is among
 /// them and rounds as the type says.
@@ -85,8 +94,7 @@ std::vector<int32_t> Engine::foldBeyondRange(LayerState &layer,
     launchDensify(layer, {&state, 1}, matrix.data(), {&place, 1});
     device.wait();
     if (largestOf(matrix.data(), layout.denseFloats) < kF16Beyond ||
-        !storeFactors(layer, state, matrix.data(),
-                      std::min(layer.manifest().dv, layer.manifest().dk)))
+        !storeFactors(layer, state, matrix))
       inPlace.push_back(state);
   }
   return inPlace;
@@ -113,8 +121,7 @@ void Engine::fold(LayerState &layer, const DueWork &due) {
       continue;
     matrix.resize(size_t(layout.denseFloats));
     layer.readRows(state, matrix.data(), layout.denseFloats);
-    storeFactors(layer, state, matrix.data(),
-                 std::min(layer.manifest().dv, layer.manifest().dk));
+    storeFactors(layer, state, matrix);
   }
 }
 
