@@ -122,14 +122,9 @@ int64_t PackageKernels::residentBlocks(CUfunction function, int64_t warps,
 void PackageKernels::launch(KernelIndex index, ArgumentValues &values,
                             int64_t programs, CUstream stream) const {
   const Kernel &kernel = kernels[size_t(index)];
-  if (programs <= kernel.fewPrograms) {
-    SS_CUDA(context->driver(),
-            cuLaunchKernel(kernel.byParts, unsigned(programs), 1, 1,
-                           unsigned(kernel.parts) * kWarp, 1, 1, 0, stream,
-                           values.bindLaunch(kernel.arguments, programs),
-                           nullptr));
-    return;
-  }
+  // A kernel with parts has one program a block, and no dynamic memory.
+  const bool byParts = programs <= kernel.fewPrograms;
+  const int64_t warps = byParts ? kernel.parts : kernel.programsPerBlock;
   const int64_t blocks = std::min(
       (programs + kernel.programsPerBlock - 1) / kernel.programsPerBlock,
       kernel.enoughBlocks);
@@ -138,8 +133,8 @@ void PackageKernels::launch(KernelIndex index, ArgumentValues &values,
          kMostBlocks, " blocks of ", kernel.programsPerBlock,
          ": decode in smaller batches");
   SS_CUDA(context->driver(),
-          cuLaunchKernel(kernel.function, unsigned(blocks), 1, 1,
-                         unsigned(kernel.programsPerBlock) * kWarp, 1, 1,
+          cuLaunchKernel(byParts ? kernel.byParts : kernel.function,
+                         unsigned(blocks), 1, 1, unsigned(warps) * kWarp, 1, 1,
                          kernel.dynamicShared, stream,
                          values.bindLaunch(kernel.arguments, programs),
                          nullptr));

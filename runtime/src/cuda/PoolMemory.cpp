@@ -96,8 +96,8 @@ ss::PoolReport PoolMemory::report() const {
 void PoolMemory::allow(int64_t chunks) {
   chunks = std::min<int64_t>(chunks, sizes->chunkCount);
   std::atomic_thread_fence(std::memory_order_release);
-  *words.at<volatile int64_t>(0) = ++generation << 32 | chunks |
-                              (squeezedCalls > 0 ? ss::kSqueezed : 0);
+  limit() = ++generation << 32 | chunks |
+            (squeezedCalls > 0 ? ss::kSqueezed : 0);
 }
 
 /// For a while once it is wanted: it takes two moves a compaction.
@@ -161,7 +161,7 @@ void PoolMemory::giveBack(int64_t wanted, const ss::PoolReport &seen,
                           bool atOnce, bool mayUnmap) {
   if (grows)
     return;
-  if (mayUnmap && seen.limit == *words.at<volatile int64_t>(0) && seen.top <= allowed() &&
+  if (mayUnmap && seen.limit == limit() && seen.top <= allowed() &&
       waitsForReport()) {
     unmapBehind(allowed());
     allow(mappedChunks());

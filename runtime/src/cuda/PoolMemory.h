@@ -110,7 +110,9 @@ private:
   void squeeze(bool wanted);
   int64_t mappedChunks() const;
   size_t bytesOf(int64_t chunks) const;
-  int64_t allowed() const { return ss::chunks_of(*words.at<volatile int64_t>(0)); }
+  /// What the device may use, as it reads it.
+  volatile int64_t &limit() const { return *words.at<volatile int64_t>(0); }
+  int64_t allowed() const { return ss::chunks_of(limit()); }
 
   const RowPoolSizes *sizes;
   Budget *budget;
