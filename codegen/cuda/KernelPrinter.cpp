@@ -207,6 +207,11 @@ void KernelPrinter::printPrologue() {
   WalkResult writes = kernel.walk([](ssk::WriteOp) { return WalkResult::interrupt(); });
   if (writes.wasInterrupted())
     out.line("const int lane = ss::lane_id();");
+  if (parts) {
+    // With one warp there are programs enough to hide how a kernel begins.
+    out.line("if (warps > 1)");
+    out.line("  ss::follow_stream();");
+  }
   if (info.loops)
     openProgramLoop(first, perBlock);
   out.blank();

@@ -29,6 +29,8 @@ private:
     /// The same by a warp for each part of a program, for up to `fewPrograms`.
     CUfunction byParts = nullptr;
     int64_t parts = 1, fewPrograms = 0;
+    /// So many programs by parts begin beside the end of the kernel before them.
+    int64_t overlappedPrograms = 0;
     int64_t programsPerBlock = 1;
     unsigned dynamicShared = 0;
     /// Blocks that are enough for any number of programs: all that the GPU
@@ -39,6 +41,8 @@ private:
 
   CUfunction load(const std::string &name, int64_t shared) const;
   void loadParts(Kernel &kernel, const std::string &name) const;
+  void start(const Kernel &kernel, void **parameters, int64_t programs,
+             unsigned blocks, CUstream stream) const;
   int64_t residentBlocks(CUfunction function, int64_t warps,
                          int64_t shared) const;
 

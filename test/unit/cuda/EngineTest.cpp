@@ -308,8 +308,8 @@ TEST_F(CudaEngines, GiveFewProgramsAWarpForEachPart) {
   source.write();
   Package package = Package::open(source.folder());
   // 4 multiprocessors hold 3 blocks each: 24 programs are twice as many, of 12
-  // requests of 2 heads.
-  constexpr int32_t kFew = 12;
+  // requests of 2 heads. Two kernels of 6 programs fit beside each other.
+  constexpr int32_t kFew = 12, kOverlapped = 3;
   ss_engine_options options = cudaOptions(kFew + 1);
   options.row_capacity = 16;
   Engine engine(package, options);
@@ -320,14 +320,15 @@ TEST_F(CudaEngines, GiveFewProgramsAWarpForEachPart) {
   args.slots = slots.data();
   args.q = args.k = args.v = args.gate = args.beta = {floats.data(), 0};
   args.a_log = args.dt_bias = args.y = floats.data();
-  for (int32_t batch : {kFew, kFew + 1}) {
+  for (int32_t batch : {kOverlapped, kOverlapped + 1, kFew, kFew + 1}) {
     args.batch = batch;
-    const bool isFew = batch == kFew;
+    const bool isFew = batch <= kFew;
     fake_watch(isFew ? "layer0_decode_parts" : "layer0_decode");
     engine.beginStep(slots.data(), batch);
     engine.decodeLayer(0, args);
     EXPECT_EQ(fake_watched_blocks(), unsigned(2 * batch));
     EXPECT_EQ(fake_watched_threads(), isFew ? 128u : 32u);
+    EXPECT_EQ(fake_watched_attributes(), batch <= kOverlapped ? 1u : 0u);
     engine.endStep(slots.data(), batch);
   }
 }

@@ -74,9 +74,11 @@ unsigned fake_last_blocks(void) { return machine.blocks; }
 void fake_watch(const char *kernel) {
   machine.watched = kernel;
   machine.watchedBlocks = machine.watchedThreads = 0;
+  machine.watchedAttributes = 0;
 }
 unsigned fake_watched_blocks(void) { return machine.watchedBlocks; }
 unsigned fake_watched_threads(void) { return machine.watchedThreads; }
+unsigned fake_watched_attributes(void) { return machine.watchedAttributes; }
 unsigned fake_last_threads(void) { return machine.threads; }
 unsigned fake_last_shared(void) { return machine.shared; }
 }

@@ -87,7 +87,7 @@ struct Machine {
   bool uncontrolled = false;
   unsigned blocks = 0, threads = 0, shared = 0;
   std::string watched;
-  unsigned watchedBlocks = 0, watchedThreads = 0;
+  unsigned watchedBlocks = 0, watchedThreads = 0, watchedAttributes = 0;
 };
 extern Machine machine;
 
