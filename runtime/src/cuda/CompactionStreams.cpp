@@ -13,20 +13,23 @@ CompactionStreams::CompactionStreams(std::shared_ptr<const Context> owner,
     : context(std::move(owner)), branches(size_t(count)) {
   if (count == 0)
     return;
-  const Driver &driver = context->driver();
   try {
-    // Decode is what the caller waits for: its blocks go first.
+    // Decode is what the caller waits for: its blocks go before compactions.
     int lowest = 0, highest = 0;
-    SS_CUDA(driver, cuCtxGetStreamPriorityRange(&lowest, &highest));
-    for (Branch &branch : branches) {
-      SS_CUDA(driver, cuStreamCreateWithPriority(&branch.stream,
-                                                 kStreamNonBlocking, lowest));
-      SS_CUDA(driver, cuEventCreate(&branch.event, kEventDisableTiming));
-    }
+    SS_CUDA(context->driver(), cuCtxGetStreamPriorityRange(&lowest, &highest));
+    create(planning, highest);
+    for (Branch &branch : branches)
+      create(branch, lowest);
   } catch (...) {
     release();
     throw;
   }
+}
+
+void CompactionStreams::create(Branch &branch, int priority) const {
+  SS_CUDA(context->driver(), cuStreamCreateWithPriority(
+                                 &branch.stream, kStreamNonBlocking, priority));
+  SS_CUDA(context->driver(), cuEventCreate(&branch.event, kEventDisableTiming));
 }
 
 CompactionStreams::~CompactionStreams() {
@@ -40,6 +43,7 @@ CompactionStreams::~CompactionStreams() {
 
 void CompactionStreams::release() noexcept {
   const Driver::Functions &functions = context->driver().functions();
+  branches.push_back(planning);
   for (Branch &branch : branches) {
     if (branch.event)
       (void)functions.cuEventDestroy(branch.event);
@@ -47,6 +51,7 @@ void CompactionStreams::release() noexcept {
       (void)functions.cuStreamDestroy(branch.stream);
   }
   branches.clear();
+  planning = {};
 }
 
 /// An event may be recorded again as soon as the wait for it is queued.
@@ -56,20 +61,43 @@ void CompactionStreams::order(CUstream first, CUevent event,
   SS_CUDA(context->driver(), cuStreamWaitEvent(second, event, 0));
 }
 
+CUstream CompactionStreams::plan(CUstream from) {
+  if (branches.empty())
+    return from;
+  order(from, planning.event, planning.stream);
+  planning.forked = true;
+  return planning.stream;
+}
+
+void CompactionStreams::planned() {
+  if (planning.forked)
+    SS_CUDA(context->driver(), cuEventRecord(planning.event, planning.stream));
+}
+
+void CompactionStreams::joinPlan(CUstream into) {
+  // Not again if this fails: what an abandoned capture held cannot be joined.
+  if (std::exchange(planning.forked, false))
+    order(planning.stream, planning.event, into);
+}
+
 CUstream CompactionStreams::fork(CUstream from) {
   if (branches.empty())
     return from;
   Branch &branch = branches[next];
   next = (next + 1) % branches.size();
   order(from, branch.event, branch.stream);
+  // Once is enough.
+  if (planning.forked && !branch.forked)
+    SS_CUDA(context->driver(),
+            cuStreamWaitEvent(branch.stream, planning.event, 0));
   branch.forked = true;
   return branch.stream;
 }
 
 void CompactionStreams::join(CUstream into) {
+  joinPlan(into);
   for (Branch &branch : branches)
-    // Not again if this fails: what an abandoned capture held cannot be joined.
-    if (std::exchange(branch.forked, false))
+    if (std::exchange(branch.forked, false)) // as above
       order(branch.stream, branch.event, into);
   next = 0;
 }

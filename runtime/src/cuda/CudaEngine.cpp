@@ -266,13 +266,24 @@ void CudaEngine::beginStep(std::span<const int32_t> slots, Stream stream) {
     consolidator->beginStep(asStream(stream));
   tendPools(asStream(stream), 0, true);
   stepOrdered = hasOrder(int32_t(slots.size()));
-  bookkeeping->begin(schedule(), slots, stepOrdered, asStream(stream));
-  if (pools)
-    pools->prepare(1, asStream(stream), !isCaptured(asStream(stream)));
+  planStep(slots, asStream(stream));
+  if (stepOrdered)
+    bookkeeping->order(schedule(), slots, asStream(stream));
   stepBatch = int32_t(slots.size());
   std::fill(decoded.begin(), decoded.end(), false);
   decodedCount = 0;
   stepTokens.clear();
+}
+
+/// What is due, and the rows that its compactions need. Decodes do not wait for
+/// it: they change no count, no rank and no place.
+void CudaEngine::planStep(std::span<const int32_t> slots, CUstream stream) {
+  const bool counted = !isCaptured(stream);
+  const CUstream branch = compactions->plan(stream);
+  bookkeeping->list(schedule(), slots, branch);
+  if (pools)
+    pools->plan(1, branch, counted);
+  compactions->planned();
 }
 
 /// An order helps where multiprocessors have several programs each: the large ones
@@ -368,6 +379,8 @@ void CudaEngine::launchCompact(int32_t index, int32_t batch,
 void CudaEngine::compactDue(int32_t index, int32_t batch, int32_t countAhead,
                             CUstream stream) {
   bindRounding(index);
+  if (pools)
+    pools->move(size_t(index), stream);
   if (layout.layers[size_t(index)].sizes.denseFallback)
     launchFold(index, batch, countAhead, stream);
   launchCompact(index, batch, countAhead, stream);
@@ -383,8 +396,10 @@ void CudaEngine::decodeLayer(int32_t index, const ss_decode_args &args) {
   CurrentContext current(*context);
   const CUstream stream = asStream(args.stream);
   const bool late = !layer.denseForm && layer.draft > 0;
-  if (late)
+  if (late) {
+    compactions->joinPlan(stream);
     compactBefore(index, args.batch, stream);
+  }
   launchDecode(index, args);
   if (!layer.denseForm && !late)
     compactDue(index, args.batch, 1, compactions->fork(stream));

@@ -138,6 +138,7 @@ private:
   void checkStep(const LayerManifest &layer, int32_t index,
                  const ss_decode_args &args) const;
   bool hasOrder(int32_t batch) const;
+  void planStep(std::span<const int32_t> slots, CUstream stream);
   void beginAfter(CUstream stream);
   void makeConsolidator(const KernelCompiler &compiler,
                         const ss_engine_options &options);

@@ -35,7 +35,7 @@ void CudaEngine::prepareToken(int32_t index, int32_t countAhead,
   // is no memory the device says so.
   if (counted)
     (void)pools->tend(slotsInUse(), false, true, false, stream);
-  pools->prepareLayer(size_t(index), countAhead, stream, counted);
+  pools->planLayer(size_t(index), countAhead, stream, counted);
 }
 
 /// The list of what was due is made anew for the next token.
@@ -60,6 +60,7 @@ void CudaEngine::noteStepTokens(const LayerManifest &layer,
   }
   stepTokens = std::move(counts);
   // Each token makes lists of its own.
+  compactions->joinPlan(static_cast<CUstream>(args.stream));
   if (pools)
     pools->cancel(true, static_cast<CUstream>(args.stream));
   handOver->takeTokens(schedule(), {args.slots, size_t(args.batch)},

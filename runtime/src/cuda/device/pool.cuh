@@ -28,6 +28,7 @@ constexpr int32_t kMostBlocks = 32 * kMaskWords;
 /// what is written there is nobody's.
 constexpr int32_t kScrapRows = 1;
 constexpr int32_t kNoBlock = -1;
+constexpr int32_t kNoRequest = -1;
 
 /// In RowPool::limit: memory is short, and states keep the rows that they fill
 /// alone, apart from their compactions.
@@ -38,7 +39,8 @@ enum RowPurpose : int32_t {
   kResize = 0, ///< another block for the rows that a state has
   kGoDense = 1, ///< a block for its matrix, beside the one it has
   kGoBack = 2,  ///< a block for its factors, beside that of its matrix
-  kSettled = 3  ///< nothing any more
+  kDenied = 3,  ///< another block, which there was not
+  kSettled = 4  ///< nothing any more
 };
 
 struct RowRequest {
@@ -149,16 +151,16 @@ SS_BOTH_SIDES void free_block(RowPool &pool, int64_t base) {
   or_shared(pool.free_blocks + int64_t(chunk) * kMaskWords + index / 32, 1u << index % 32);
 }
 
-/// Asks for a block of `rows` rows; false where there is no room for the
-/// request itself.
-SS_BOTH_SIDES bool ask_block(RowPool &pool, int32_t rows, RowRequest request) {
+/// Asks for a block of `rows` rows; the number of the request, or kNoRequest
+/// where there is no room for it.
+SS_BOTH_SIDES int32_t ask_block(RowPool &pool, int32_t rows, RowRequest request) {
   const int32_t place = add_shared(&pool.request_count, 1);
   if (place >= pool.most_requests)
-    return false;
+    return kNoRequest;
   request.size_class = pool.class_of[rows];
   request.ticket = add_shared(&pool.asked[request.size_class], 1);
   pool.requests[place] = request;
-  return true;
+  return place;
 }
 
 /// The block that answers a request, or kNoBlock.

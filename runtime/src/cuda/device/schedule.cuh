@@ -214,22 +214,21 @@ __device__ __forceinline__ void order_programs(const ss::Schedule &schedule,
   }
 }
 
-/// A block per layer for the states that are due, and then, where there are so
-/// many, one per layer for the order of its decode; at least one.
+/// A block per layer, and at least one: the states that are due.
 extern "C" __global__ void __launch_bounds__(1024)
 ss_schedule(ss::Schedule schedule, const int32_t *slots, int32_t batch) {
   if (blockIdx.x == 0)
     for (int32_t row = threadIdx.x; row < batch; row += blockDim.x)
       if (ss::is_slot(schedule, slots[row]))
         schedule.step_tokens[slots[row]] = 0;
-  if (schedule.layer_count == 0)
-    return;
-  const int32_t index = int32_t(blockIdx.x) % schedule.layer_count;
-  const ss::ScheduleLayer layer = schedule.layers[index];
-  if (int32_t(blockIdx.x) < schedule.layer_count)
-    list_due(schedule, layer, slots, batch);
-  else
-    order_programs(schedule, layer, slots, batch);
+  if (schedule.layer_count > 0)
+    list_due(schedule, schedule.layers[blockIdx.x], slots, batch);
+}
+
+/// A block per layer: the order of its decode's programs.
+extern "C" __global__ void __launch_bounds__(1024)
+ss_order_programs(ss::Schedule schedule, const int32_t *slots, int32_t batch) {
+  order_programs(schedule, schedule.layers[blockIdx.x], slots, batch);
 }
 
 /// A block per row of the batch.
