@@ -188,6 +188,29 @@ __device__ __forceinline__ int32_t take_place(int32_t (&counts)[ss::kSizeClasses
   return first + __popc(same & ((1u << lane) - 1u));
 }
 
+/// Calls `body(program, size)` for all programs of a batch, as far as whole blocks
+/// of threads reach, where those beyond have a negative size. The sizes of several
+/// are asked for together: one after the other they would take as long each.
+template <typename Body>
+__device__ __forceinline__ void with_sizes(const ss::Schedule &schedule,
+                                           const ss::ScheduleLayer &layer, const int32_t *slots,
+                                           int32_t programs, const Body &body) {
+  constexpr int32_t kAtOnce = 8;
+  const int32_t threads = blockDim.x, end = (programs + threads - 1) / threads * threads;
+  for (int32_t first = threadIdx.x; first < end; first += kAtOnce * threads) {
+    int32_t sizes[kAtOnce];
+#pragma unroll
+    for (int32_t i = 0; i < kAtOnce; ++i) {
+      const int32_t program = first + i * threads;
+      sizes[i] = program < programs ? ss::size_class(schedule, layer, slots, program) : -1;
+    }
+#pragma unroll
+    for (int32_t i = 0; i < kAtOnce; ++i)
+      if (first + i * threads < end)
+        body(first + i * threads, sizes[i]);
+  }
+}
+
 /// Sorts the programs of a layer's decode by what they read. Where equal ones
 /// find their places changes no state.
 __device__ __forceinline__ void order_programs(const ss::Schedule &schedule,
@@ -197,21 +220,18 @@ __device__ __forceinline__ void order_programs(const ss::Schedule &schedule,
   if (layer.deferred)
     return;
   const int32_t programs = batch * layer.heads;
-  const int32_t rounded = (programs + blockDim.x - 1) / blockDim.x * blockDim.x;
   for (int32_t size = threadIdx.x; size < ss::kSizeClasses; size += blockDim.x)
     counts[size] = 0;
   __syncthreads();
-  for (int32_t program = threadIdx.x; program < rounded; program += blockDim.x)
-    take_place(counts,
-               program < programs ? ss::size_class(schedule, layer, slots, program) : -1);
+  with_sizes(schedule, layer, slots, programs,
+             [&](int32_t, int32_t size) { take_place(counts, size); });
   __syncthreads();
   add_up(counts);
-  for (int32_t program = threadIdx.x; program < rounded; program += blockDim.x) {
-    const int32_t place = take_place(
-        counts, program < programs ? ss::size_class(schedule, layer, slots, program) : -1);
-    if (program < programs)
+  with_sizes(schedule, layer, slots, programs, [&](int32_t program, int32_t size) {
+    const int32_t place = take_place(counts, size);
+    if (size >= 0)
       layer.order[place] = program;
-  }
+  });
 }
 
 /// A block per layer, and at least one: the states that are due.
