@@ -95,10 +95,10 @@ CUstream CompactionStreams::fork(CUstream from) {
 }
 
 void CompactionStreams::join(CUstream into) {
-  joinPlan(into);
   for (Branch &branch : branches)
     if (std::exchange(branch.forked, false)) // as above
       order(branch.stream, branch.event, into);
+  joinPlan(into);
   next = 0;
 }
 

@@ -35,7 +35,8 @@ constexpr int32_t kDenseRows = 10, kElements = 2;
 struct Layer {
   std::vector<int64_t> base, densePlace, backMatrix, backBase;
   std::vector<int32_t> capacity, rank, status, due, work, denseWork, folds,
-      backWork, backRank, backStatus, asked, last, noted, count, contents;
+      backWork, backRank, backStatus, asked, last, noted, count, contents,
+      foldsSeen; // contents and foldsSeen: by the model
   int32_t dueCount = 0, workCount = 0, denseCount = 0, backCount = 0,
           askedCount = 0, lastCount = 0;
 
@@ -44,7 +45,7 @@ struct Layer {
       longs->resize(kStates);
     for (auto *words : {&capacity, &rank, &status, &due, &work, &denseWork,
                         &folds, &backWork, &backRank, &backStatus, &last,
-                        &noted, &contents})
+                        &noted, &contents, &foldsSeen})
       words->resize(kStates);
     asked.resize(2 * kStates);
     count.resize(kSlots);
@@ -197,6 +198,7 @@ protected:
     for (int32_t i = 0; i < layer.denseCount; ++i) {
       const auto s = size_t(layer.denseWork[size_t(i)]);
       folds += layer.rank[s] < 0;
+      layer.foldsSeen[s] = layer.rank[s] < 0 ? layer.foldsSeen[s] + 1 : 0;
       if (layer.rank[s] < 0) // in place
         layer.contents[s] = ++lastContents;
       else // becomes what the state is when the step ends
@@ -305,6 +307,8 @@ TEST_P(RowPlan, KeepsEveryStateWhateverAStepDoes) {
         move(int32_t(random() % 2));
       launch(hostCancelRows, 8, tables, int32_t(0));
       folds = counters[ss::kFolds];
+      for (Layer &layer : layers)
+        layer.foldsSeen = layer.folds;
     } else if (what == 1) { // each layer is planned anew, as in several tokens
       launch(hostCancelRows, 8, tables, int32_t(1));
       EXPECT_EQ(counters[ss::kFolds], folds);
@@ -328,8 +332,12 @@ TEST_P(RowPlan, KeepsEveryStateWhateverAStepDoes) {
       pendingCompactions.clear();
       settle(-1);
     }
-    for (size_t l = 0; l < layers.size(); ++l)
+    for (size_t l = 0; l < layers.size(); ++l) {
       expectContents(l);
+      for (size_t s = 0; s < kStates; ++s)
+        if (layers[l].rank[s] < 0)
+          ASSERT_EQ(layers[l].folds[s], layers[l].foldsSeen[s]);
+    }
     EXPECT_EQ(counters[ss::kFolds], folds);
   }
   EXPECT_GT(counters[ss::kWentDense], 0);
