@@ -4,22 +4,28 @@
 
 #include "capi/Failure.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace sinkstate::runtime::cuda {
 
+constexpr int kFoldStreams = 2;
+
 CompactionStreams::CompactionStreams(std::shared_ptr<const Context> owner,
                                      int count)
-    : context(std::move(owner)), branches(size_t(count)) {
+    : context(std::move(owner)) {
   if (count == 0)
     return;
+  compactions.branches.resize(size_t(count));
+  folds.branches.resize(kFoldStreams);
   try {
     // Decode is what the caller waits for: its blocks go before compactions.
     int lowest = 0, highest = 0;
     SS_CUDA(context->driver(), cuCtxGetStreamPriorityRange(&lowest, &highest));
     create(planning, highest);
-    for (Branch &branch : branches)
-      create(branch, lowest);
+    for (Ring *ring : {&compactions, &folds})
+      for (Branch &branch : ring->branches)
+        create(branch, lowest);
   } catch (...) {
     release();
     throw;
@@ -43,15 +49,16 @@ CompactionStreams::~CompactionStreams() {
 
 void CompactionStreams::release() noexcept {
   const Driver::Functions &functions = context->driver().functions();
-  branches.push_back(planning);
-  for (Branch &branch : branches) {
+  auto releaseBranch = [&](Branch &branch) {
     if (branch.event)
       (void)functions.cuEventDestroy(branch.event);
     if (branch.stream)
       (void)functions.cuStreamDestroy(branch.stream);
-  }
-  branches.clear();
-  planning = {};
+    branch = {};
+  };
+  releaseBranch(planning);
+  for (Ring *ring : {&compactions, &folds})
+    std::for_each(ring->branches.begin(), ring->branches.end(), releaseBranch);
 }
 
 /// An event may be recorded again as soon as the wait for it is queued.
@@ -62,7 +69,7 @@ void CompactionStreams::order(CUstream first, CUevent event,
 }
 
 CUstream CompactionStreams::plan(CUstream from) {
-  if (branches.empty())
+  if (compactions.branches.empty())
     return from;
   order(from, planning.event, planning.stream);
   planning.forked = true;
@@ -81,10 +88,18 @@ void CompactionStreams::joinPlan(CUstream into) {
 }
 
 CUstream CompactionStreams::fork(CUstream from) {
-  if (branches.empty())
+  return forkInto(compactions, from);
+}
+
+CUstream CompactionStreams::forkFold(CUstream from) {
+  return forkInto(folds, from);
+}
+
+CUstream CompactionStreams::forkInto(Ring &ring, CUstream from) {
+  if (ring.branches.empty())
     return from;
-  Branch &branch = branches[next];
-  next = (next + 1) % branches.size();
+  Branch &branch = ring.branches[ring.next];
+  ring.next = (ring.next + 1) % ring.branches.size();
   order(from, branch.event, branch.stream);
   // Once is enough.
   if (planning.forked && !branch.forked)
@@ -95,11 +110,13 @@ CUstream CompactionStreams::fork(CUstream from) {
 }
 
 void CompactionStreams::join(CUstream into) {
-  for (Branch &branch : branches)
-    if (std::exchange(branch.forked, false)) // as above
-      order(branch.stream, branch.event, into);
+  for (Ring *ring : {&compactions, &folds}) {
+    for (Branch &branch : ring->branches)
+      if (std::exchange(branch.forked, false)) // as in joinPlan
+        order(branch.stream, branch.event, into);
+    ring->next = 0;
+  }
   joinPlan(into);
-  next = 0;
 }
 
 } // namespace sinkstate::runtime::cuda

@@ -36,6 +36,9 @@ public:
   /// A stream in which work comes after the plan and after everything queued on
   /// `from` so far.
   CUstream fork(CUstream from);
+  /// The same for folds of matrices, on streams of their own: they are short, and
+  /// come out of the order of the compactions.
+  CUstream forkFold(CUstream from);
   /// Whatever is queued on `into` from now on comes after all forked work.
   void join(CUstream into);
 
@@ -45,14 +48,19 @@ private:
     CUevent event = nullptr; ///< last used in the order fork, join
     bool forked = false;     ///< since the last join
   };
+  /// Streams that take turns.
+  struct Ring {
+    std::vector<Branch> branches;
+    size_t next = 0;
+  };
   void create(Branch &branch, int priority) const;
+  CUstream forkInto(Ring &ring, CUstream from);
   void release() noexcept;
   void order(CUstream first, CUevent event, CUstream second) const;
 
   std::shared_ptr<const Context> context;
   Branch planning;
-  std::vector<Branch> branches;
-  size_t next = 0;
+  Ring compactions, folds;
 };
 
 } // namespace sinkstate::runtime::cuda

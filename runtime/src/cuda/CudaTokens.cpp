@@ -17,7 +17,7 @@ namespace sinkstate::runtime::cuda {
 /// Layers with draft tokens: what begin or nextToken listed is compacted before
 /// the token, with all the pairs that are in the buffer.
 void CudaEngine::compactBefore(int32_t index, int32_t batch, CUstream stream) {
-  compactDue(index, batch, 0, stream);
+  compactDue(index, batch, 0, stream, false);
   // The token reads what went dense as a matrix.
   if (pools)
     pools->settleLayer(size_t(index), stream);
@@ -63,6 +63,7 @@ void CudaEngine::noteStepTokens(const LayerManifest &layer,
   compactions->joinPlan(static_cast<CUstream>(args.stream));
   if (pools)
     pools->cancel(true, static_cast<CUstream>(args.stream));
+  rowsMoved = false;
   handOver->takeTokens(schedule(), {args.slots, size_t(args.batch)},
                        stepTokens, static_cast<CUstream>(args.stream));
 }
@@ -102,7 +103,7 @@ void CudaEngine::decodeTokens(int32_t index, const ss_decode_args &args,
     launchDecode(index, one);
     if (layer.denseForm || late)
       continue;
-    compactDue(index, args.batch, 1, stream);
+    compactDue(index, args.batch, 1, stream, false);
     if (pools)
       pools->settleLayer(size_t(index), stream);
     noteCompacted(index, stream);

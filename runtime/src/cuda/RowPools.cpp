@@ -99,7 +99,7 @@ RowPools::RowPools(std::shared_ptr<const Context> owner,
       placeFunction(module.function("ss_place_rows")),
       provideFunction(module.function("ss_provide_rows")),
       moveFunction(module.function("ss_move_rows")),
-      movePlacedFunction(module.function("ss_move_placed")),
+      moveAllFunction(module.function("ss_move_all")),
       checkFunction(module.function("ss_check_range")),
       settleFunction(module.function("ss_settle_rows")),
       cancelFunction(module.function("ss_cancel_rows")),
@@ -269,6 +269,16 @@ void RowPools::move(size_t layer, CUstream stream) const {
   launch(moveFunction, kBlocks, 1, kThreads, stream, parameters);
 }
 
+void RowPools::moveAll(CUstream stream) const {
+  if (arguments.layer_count == 0)
+    return;
+  constexpr unsigned kThreads = 128;
+  ss::RowTables given = arguments;
+  void *parameters[] = {&given};
+  launch(moveAllFunction, wideGrid(), unsigned(given.pool_count), kThreads,
+         stream, parameters);
+}
+
 /// Answers what was asked, and reports.
 void RowPools::provide(CUstream stream, bool counted) {
   constexpr unsigned kAllThreads = 1024;
@@ -340,9 +350,7 @@ bool RowPools::place(size_t layer, std::span<const int32_t> states,
   constexpr unsigned kThreads = 256;
   launch(placeFunction, wideGrid(), 1, kThreads, stream, parameters);
   provide(stream, true);
-  auto poolIndex = int32_t(pool);
-  void *placed[] = {&given, &poolIndex};
-  launch(movePlacedFunction, wideGrid(), 1, kThreads, stream, placed);
+  moveAll(stream);
   return true;
 }
 

@@ -1,10 +1,10 @@
 //===- RowPools.h - Rows of all states of an engine on a GPU ----*- C++ -*-===//
 //
 // The kernels of device/pool.cuh and device/rows.cuh, and the memory that they
-// hand out. A step calls plan() once, which may run beside its decodes, move()
-// between a layer's decode and the launches over the lists that it makes, and
-// settle() after its last compaction; all of it can be captured. tend() is for
-// the time between steps.
+// hand out. A step calls plan() once, which may run beside its decodes; moveAll()
+// before its first decode, or move() between each layer's decode and the launches
+// over the lists that it makes; and settle() after its last compaction; all of it
+// can be captured. tend() is for the time between steps.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SINKSTATE_CUDA_ROWPOOLS_H
@@ -65,6 +65,8 @@ public:
   /// Moves a layer's states to their blocks and completes its lists: after its
   /// decode, in a step whose compactions come behind the decodes.
   void move(size_t layer, CUstream stream) const;
+  /// The same for all layers at once, before their decodes.
+  void moveAll(CUstream stream) const;
   /// Nothing more will be launched over the lists of plan() and move().
   /// `again`: because it will be called again in this step.
   void cancel(bool again, CUstream stream) const;
@@ -144,7 +146,7 @@ private:
   RowPoolLayout sizes;
   Module module;
   CUfunction planFunction, placeFunction, provideFunction, moveFunction,
-      movePlacedFunction, checkFunction, settleFunction, cancelFunction,
+      moveAllFunction, checkFunction, settleFunction, cancelFunction,
       releaseFunction;
   PoolMemory::Budget budget;
   std::deque<PoolMemory> memory; ///< by pool

@@ -46,7 +46,8 @@ void hostPlanRows(void *, void *const *parameters, unsigned blocks) {
         ss::squeeze_state(tables, index, layer.last[i]);
     for (int32_t i = 0; i < *layer.due_count; ++i) {
       layer.last[i] = layer.due[i];
-      ss::plan_state(tables, index, layer.due[i], ahead);
+      ss::add_shared(&tables.pools[layer.pool].live,
+                     ss::plan_state(tables, index, layer.due[i], ahead));
     }
     *layer.last_count = *layer.due_count;
   }
@@ -87,11 +88,11 @@ void hostMoveRows(void *, void *const *parameters, unsigned) {
       moveRequest(tables, *request);
 }
 
-void hostMovePlaced(void *, void *const *parameters, unsigned) {
+void hostMoveAll(void *, void *const *parameters, unsigned) {
   const auto tables = value<ss::RowTables>(parameters, 0);
-  ss::RowPool &pool = tables.pools[value<int32_t>(parameters, 1)];
-  for (int32_t i = 0; i < pool.grant_count; ++i)
-    moveRequest(tables, pool.requests[i]);
+  for (int32_t p = 0; p < tables.pool_count; ++p)
+    for (int32_t i = 0; i < tables.pools[p].grant_count; ++i)
+      moveRequest(tables, tables.pools[p].requests[i]);
 }
 
 void hostCheckRange(void *, void *const *parameters, unsigned) {
@@ -148,7 +149,7 @@ void addRowKernels() {
   fake_add_kernel("ss_place_rows", place, 5, hostPlaceRows, nullptr);
   fake_add_kernel("ss_provide_rows", pools, 1, hostProvideRows, nullptr);
   fake_add_kernel("ss_move_rows", one, 2, hostMoveRows, nullptr);
-  fake_add_kernel("ss_move_placed", one, 2, hostMovePlaced, nullptr);
+  fake_add_kernel("ss_move_all", one, 1, hostMoveAll, nullptr);
   fake_add_kernel("ss_check_range", one, 2, hostCheckRange, nullptr);
   fake_add_kernel("ss_settle_rows", one, 2, hostSettleRows, nullptr);
   fake_add_kernel("ss_cancel_rows", one, 2, hostCancelRows, nullptr);

@@ -21,8 +21,8 @@ void hostPlaceRows(void *, void *const *parameters, unsigned blocks);
 void hostProvideRows(void *, void *const *parameters, unsigned blocks);
 /// ss_move_rows(ss::RowTables, int32_t layer)
 void hostMoveRows(void *, void *const *parameters, unsigned blocks);
-/// ss_move_placed(ss::RowTables, int32_t pool)
-void hostMovePlaced(void *, void *const *parameters, unsigned blocks);
+/// ss_move_all(ss::RowTables)
+void hostMoveAll(void *, void *const *parameters, unsigned blocks);
 /// ss_check_range(ss::RowTables, int32_t layer)
 void hostCheckRange(void *, void *const *parameters, unsigned blocks);
 /// ss_settle_rows(ss::RowTables, int32_t layer)

@@ -250,7 +250,7 @@ protected:
     launch(hostPlaceRows, 1, tables, l, states, ranks, int32_t(1));
     ss::RowPool *pools = &pool;
     launch(hostProvideRows, 1, pools);
-    launch(hostMovePlaced, 1, tables, int32_t(0));
+    launch(hostMoveAll, 1, tables);
     Layer &layer = layers[size_t(l)];
     if (layer.capacity[size_t(state)] < rank)
       return; // no memory
@@ -305,11 +305,15 @@ TEST_P(RowPlan, KeepsEveryStateWhateverAStepDoes) {
     if (what == 0) { // given up when some layers have moved
       if (oneIn(2))
         move(int32_t(random() % 2));
+      else if (oneIn(2))
+        launch(hostMoveAll, 1, tables);
       launch(hostCancelRows, 8, tables, int32_t(0));
       folds = counters[ss::kFolds];
       for (Layer &layer : layers)
         layer.foldsSeen = layer.folds;
     } else if (what == 1) { // each layer is planned anew, as in several tokens
+      if (oneIn(2))
+        launch(hostMoveAll, 1, tables);
       launch(hostCancelRows, 8, tables, int32_t(1));
       EXPECT_EQ(counters[ss::kFolds], folds);
       for (int32_t l : someOrder()) {
@@ -319,9 +323,12 @@ TEST_P(RowPlan, KeepsEveryStateWhateverAStepDoes) {
         settle(l);
       }
     } else {
-      std::vector<int32_t> order = someOrder();
-      for (int32_t l : order) {
-        move(l);
+      const bool together = oneIn(2);
+      if (together)
+        launch(hostMoveAll, 1, tables);
+      for (int32_t l : someOrder()) {
+        if (!together)
+          move(l);
         if (oneIn(2))
           compact(l);
         else

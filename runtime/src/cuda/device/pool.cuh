@@ -243,47 +243,80 @@ SS_BOTH_SIDES int32_t serve(RowPool &pool, Provision &p, int32_t size_class, int
 }
 
 SS_BOTH_SIDES int32_t free_in(const RowPool &pool, int32_t chunk) {
+  const uint32_t *words = pool.free_blocks + int64_t(chunk) * kMaskWords;
   int32_t free = 0;
+#ifdef __CUDACC_RTC__
+#pragma unroll
+#endif
   for (int32_t w = 0; w < kMaskWords; ++w)
-    free += bits_set(pool.free_blocks[int64_t(chunk) * kMaskWords + w]);
+    free += bits_set(words[w]);
   return free;
 }
 
-SS_BOTH_SIDES void serve_chunk(RowPool &pool, Provision &p, int32_t chunk) {
-  const int32_t c = pool.chunk_class[chunk];
-  if (chunk >= p.limit || p.given[c] >= p.asked[c])
-    return;
-  const int32_t free = free_in(pool, chunk);
-  if (free > 0)
-    serve(pool, p, c, chunk, add_shared(&p.given[c], free));
+/// What a phase has to know of a chunk.
+struct ChunkView {
+  int32_t size_class, leaving, free;
+};
+
+/// Calls `body(chunk, view)` for the chunks of a thread, in their order. Several
+/// are looked at together: one after the other they would take as long each. In a
+/// phase a chunk is its thread's alone.
+template <typename Body>
+SS_BOTH_SIDES void with_chunks(const RowPool &pool, const Provision &p, int32_t thread,
+                               int32_t threads, const Body &body) {
+  constexpr int32_t kAtOnce = 4;
+  const int32_t end = p.scanned;
+  for (int32_t first = thread; first < end; first += kAtOnce * threads) {
+    ChunkView views[kAtOnce];
+#ifdef __CUDACC_RTC__
+#pragma unroll
+#endif
+    for (int32_t i = 0; i < kAtOnce; ++i)
+      if (const int32_t chunk = first + i * threads; chunk < end)
+        views[i] = {pool.chunk_class[chunk], pool.leaving[chunk], free_in(pool, chunk)};
+#ifdef __CUDACC_RTC__
+#pragma unroll
+#endif
+    for (int32_t i = 0; i < kAtOnce; ++i)
+      if (const int32_t chunk = first + i * threads; chunk < end)
+        body(chunk, views[i]);
+  }
+}
+
+/// Returns how many requests the chunk has served.
+SS_BOTH_SIDES int32_t serve_chunk(RowPool &pool, Provision &p, int32_t chunk,
+                                  const ChunkView &view) {
+  const int32_t c = view.size_class;
+  if (chunk >= p.limit || view.free == 0 || p.given[c] >= p.asked[c])
+    return 0;
+  return serve(pool, p, c, chunk, add_shared(&p.given[c], view.free));
 }
 
 /// Free blocks of chunks that have a class. What a class has beyond the chunks
 /// that would do is not used, and left by its states: holes come together.
 SS_BOTH_SIDES void serve_partial(RowPool &pool, Provision &p, int32_t thread, int32_t threads) {
-  for (int32_t chunk = thread; chunk < p.scanned; chunk += threads) {
-    const int32_t c = pool.chunk_class[chunk];
+  with_chunks(pool, p, thread, threads, [&](int32_t chunk, const ChunkView &view) {
+    const int32_t c = view.size_class;
     if (c == kNoBlock)
-      continue;
+      return;
     const bool leaving = add_shared(&p.chunks[c], 1) >= pool.enough[c];
     pool.leaving[chunk] = leaving;
     if (!leaving)
-      serve_chunk(pool, p, chunk);
-  }
+      serve_chunk(pool, p, chunk, view);
+  });
 }
 
 /// Those too, before new chunks. A chunk all of whose blocks are free loses its
 /// class.
 SS_BOTH_SIDES void serve_leaving(RowPool &pool, Provision &p, int32_t thread, int32_t threads) {
-  for (int32_t chunk = thread; chunk < p.scanned; chunk += threads) {
-    const int32_t c = pool.chunk_class[chunk];
+  with_chunks(pool, p, thread, threads, [&](int32_t chunk, const ChunkView &view) {
+    const int32_t c = view.size_class;
     if (c == kNoBlock)
-      continue;
-    if (pool.leaving[chunk])
-      serve_chunk(pool, p, chunk);
-    if (free_in(pool, chunk) == p.blocks[c])
+      return;
+    const int32_t served = view.leaving ? serve_chunk(pool, p, chunk, view) : 0;
+    if (view.free - served == p.blocks[c])
       pool.chunk_class[chunk] = kNoBlock;
-  }
+  });
 }
 
 /// What is left is served from chunks without a class.
@@ -315,21 +348,23 @@ SS_BOTH_SIDES void give_chunk(RowPool &pool, Provision &p, int32_t chunk, int32_
 SS_BOTH_SIDES void serve_fresh(RowPool &pool, Provision &p, int32_t thread, int32_t threads) {
   int32_t used = 0, top = 0;
   int64_t rows = 0;
-  for (int32_t chunk = thread; chunk < p.scanned; chunk += threads) {
-    if (pool.chunk_class[chunk] == kNoBlock && chunk < p.limit && p.taken < p.wanted) {
+  with_chunks(pool, p, thread, threads, [&](int32_t chunk, ChunkView view) {
+    if (view.size_class == kNoBlock && chunk < p.limit && p.taken < p.wanted) {
       const int32_t number = add_shared(&p.taken, 1);
-      if (number < p.wanted)
+      if (number < p.wanted) {
         give_chunk(pool, p, chunk, number);
+        view = {pool.chunk_class[chunk], 0, free_in(pool, chunk)};
+      }
     }
-    const int32_t c = pool.chunk_class[chunk];
+    const int32_t c = view.size_class;
     if (c == kNoBlock)
-      continue;
-    const int32_t taken = p.blocks[c] - free_in(pool, chunk);
+      return;
+    const int32_t taken = p.blocks[c] - view.free;
     add_shared(&p.taken_blocks[c], taken);
     rows += int64_t(taken) * pool.capacity[c];
     ++used;
     top = chunk + 1;
-  }
+  });
   if (used == 0)
     return;
   add_shared(&p.used, used);

@@ -1,9 +1,9 @@
 // Where the rows of states lie, and in which form: what happens to the blocks
-// of pool.cuh around the compactions of a step. A step asks for all of them
-// beside its decodes. Between a layer's decode and its compactions the states
-// that are due get room for all that a compaction may leave, or give back what
-// is too much, and those that are smaller as a matrix get a block for it; after
-// the compactions the matrices take the factors' place.
+// of pool.cuh around the compactions of a step. Before a layer's compactions, and
+// not beside its decode, the states that are due get room for all that a
+// compaction may leave, or give back what is too much, and those that are smaller
+// as a matrix get a block for it; after the compactions the matrices take the
+// factors' place.
 #pragma once
 
 #include "pool.cuh"
@@ -139,12 +139,11 @@ SS_BOTH_SIDES bool wants_block(const RowLayer &layer, const RowPool &pool, int64
          capacity > pool.capacity[pool.class_of[with_room(layer, needed)]];
 }
 
-/// Brings the sum of live bytes up to date.
-SS_BOTH_SIDES void note_live(const RowLayer &layer, RowPool &pool, int32_t state, int32_t bytes) {
+/// Notes the bytes of a state; returns what RowPool::live changes by.
+SS_BOTH_SIDES int64_t note_live(const RowLayer &layer, int32_t state, int32_t bytes) {
   const int32_t before = layer.noted[state];
   layer.noted[state] = bytes;
-  if (bytes != before)
-    add_shared(&pool.live, int64_t(bytes) - before);
+  return int64_t(bytes) - before;
 }
 
 SS_BOTH_SIDES int32_t live_bytes(const RowLayer &layer, int32_t rank) {
@@ -191,17 +190,18 @@ SS_BOTH_SIDES void plan_dense(const RowTables &tables, RowPool &pool, RowRequest
 }
 
 /// Plans for one state that is due: what it is listed for, and what it asks.
-SS_BOTH_SIDES void plan_state(const RowTables &tables, int32_t index, int32_t state,
+/// Returns what RowPool::live changes by.
+SS_BOTH_SIDES int64_t plan_state(const RowTables &tables, int32_t index, int32_t state,
                               int32_t ahead) {
   const RowLayer &layer = tables.layers[index];
   RowPool &pool = tables.pools[layer.pool];
   const int32_t rank = layer.rank[state], capacity = layer.row_capacity[state];
   const int64_t base = layer.row_base[state];
   RowRequest request = {index, state, 0, 0, kResize, 0};
-  note_live(layer, pool, state, live_bytes(layer, rank));
+  const int64_t grown = note_live(layer, state, live_bytes(layer, rank));
   if (rank < 0) {
     plan_dense(tables, pool, request);
-    return;
+    return grown;
   }
   bool listed = false;
   if (rank >= layer.break_even) {
@@ -215,6 +215,7 @@ SS_BOTH_SIDES void plan_state(const RowTables &tables, int32_t index, int32_t st
     or_shared(reinterpret_cast<uint32_t *>(tables.faults), kTooManyRequests);
   if (!listed)
     list_compact(layer, state);
+  return grown;
 }
 
 /// A state that the last step has compacted gives back what it does not fill,
@@ -431,7 +432,7 @@ SS_BOTH_SIDES void release_state(const RowTables &tables, const RowLayer &layer,
     free_block(tables.pools[layer.pool], layer.row_base[state]);
   layer.row_capacity[state] = 0;
   layer.row_base[state] = 0;
-  note_live(layer, tables.pools[layer.pool], state, 0);
+  add_shared(&tables.pools[layer.pool].live, note_live(layer, state, 0));
 }
 
 } // namespace ss
@@ -453,10 +454,16 @@ extern "C" __global__ void __launch_bounds__(1024)
     for (int32_t i = threadIdx.x; i < last; i += blockDim.x)
       ss::squeeze_state(tables, index, layer.last[i]);
   __syncthreads();
+  int64_t grown = 0;
   for (int32_t i = threadIdx.x; i < due; i += blockDim.x) {
     layer.last[i] = layer.due[i];
-    ss::plan_state(tables, index, layer.due[i], ahead);
+    grown += ss::plan_state(tables, index, layer.due[i], ahead);
   }
+  // One addition a warp: all layers of a pool meet at this word.
+  for (int32_t distance = 16; distance > 0; distance /= 2)
+    grown += __shfl_down_sync(0xffffffffu, grown, distance);
+  if (threadIdx.x % 32 == 0 && grown != 0)
+    ss::add_shared(&tables.pools[layer.pool].live, grown);
   if (threadIdx.x == 0)
     *layer.last_count = due;
 }
@@ -494,9 +501,9 @@ extern "C" __global__ void ss_move_rows(ss::RowTables tables, int32_t index) {
       move_request(tables, pool, *request);
 }
 
-/// Those of a pool, made between steps.
-extern "C" __global__ void ss_move_placed(ss::RowTables tables, int32_t index) {
-  ss::RowPool &pool = tables.pools[index];
+/// Those of all layers. Grid (any, pools).
+extern "C" __global__ void ss_move_all(ss::RowTables tables) {
+  ss::RowPool &pool = tables.pools[blockIdx.y];
   for (int32_t i = blockIdx.x; i < pool.grant_count; i += gridDim.x)
     move_request(tables, pool, pool.requests[i]);
 }

@@ -176,38 +176,24 @@ __device__ __forceinline__ void add_up(int32_t (&counts)[ss::kSizeClasses]) {
   __syncthreads();
 }
 
-/// Adds the number of lanes that hold `size` to counts[size] and returns where
-/// this lane's one is; lanes with a negative size have no part.
-__device__ __forceinline__ int32_t take_place(int32_t (&counts)[ss::kSizeClasses], int32_t size) {
-  const unsigned same = __match_any_sync(kWholeWarp, size);
-  const int32_t lane = threadIdx.x & 31, leader = __ffs(same) - 1;
-  int32_t first = 0;
-  if (lane == leader && size >= 0)
-    first = atomicAdd(&counts[size], __popc(same));
-  first = __shfl_sync(kWholeWarp, first, leader);
-  return first + __popc(same & ((1u << lane) - 1u));
-}
-
-/// Calls `body(program, size)` for all programs of a batch, as far as whole blocks
-/// of threads reach, where those beyond have a negative size. The sizes of several
+/// Calls `body(program, size)` for the programs of a thread. The sizes of several
 /// are asked for together: one after the other they would take as long each.
 template <typename Body>
 __device__ __forceinline__ void with_sizes(const ss::Schedule &schedule,
                                            const ss::ScheduleLayer &layer, const int32_t *slots,
                                            int32_t programs, const Body &body) {
-  constexpr int32_t kAtOnce = 8;
-  const int32_t threads = blockDim.x, end = (programs + threads - 1) / threads * threads;
-  for (int32_t first = threadIdx.x; first < end; first += kAtOnce * threads) {
+  constexpr int32_t kAtOnce = 4;
+  const int32_t threads = blockDim.x;
+  for (int32_t first = threadIdx.x; first < programs; first += kAtOnce * threads) {
     int32_t sizes[kAtOnce];
 #pragma unroll
-    for (int32_t i = 0; i < kAtOnce; ++i) {
-      const int32_t program = first + i * threads;
-      sizes[i] = program < programs ? ss::size_class(schedule, layer, slots, program) : -1;
-    }
+    for (int32_t i = 0; i < kAtOnce; ++i)
+      if (const int32_t program = first + i * threads; program < programs)
+        sizes[i] = ss::size_class(schedule, layer, slots, program);
 #pragma unroll
     for (int32_t i = 0; i < kAtOnce; ++i)
-      if (first + i * threads < end)
-        body(first + i * threads, sizes[i]);
+      if (const int32_t program = first + i * threads; program < programs)
+        body(program, sizes[i]);
   }
 }
 
@@ -224,13 +210,11 @@ __device__ __forceinline__ void order_programs(const ss::Schedule &schedule,
     counts[size] = 0;
   __syncthreads();
   with_sizes(schedule, layer, slots, programs,
-             [&](int32_t, int32_t size) { take_place(counts, size); });
+             [&](int32_t, int32_t size) { atomicAdd(&counts[size], 1); });
   __syncthreads();
   add_up(counts);
   with_sizes(schedule, layer, slots, programs, [&](int32_t program, int32_t size) {
-    const int32_t place = take_place(counts, size);
-    if (size >= 0)
-      layer.order[place] = program;
+    layer.order[atomicAdd(&counts[size], 1)] = program;
   });
 }
 
