@@ -243,13 +243,18 @@ SS_BOTH_SIDES int32_t serve(RowPool &pool, Provision &p, int32_t size_class, int
 }
 
 SS_BOTH_SIDES int32_t free_in(const RowPool &pool, int32_t chunk) {
+  static_assert(kMaskWords == 8, "two loads of four words");
   const uint32_t *words = pool.free_blocks + int64_t(chunk) * kMaskWords;
   int32_t free = 0;
 #ifdef __CUDACC_RTC__
-#pragma unroll
-#endif
+  const uint4 low = *reinterpret_cast<const uint4 *>(words);
+  const uint4 high = *reinterpret_cast<const uint4 *>(words + 4);
+  free = bits_set(low.x) + bits_set(low.y) + bits_set(low.z) + bits_set(low.w) +
+         bits_set(high.x) + bits_set(high.y) + bits_set(high.z) + bits_set(high.w);
+#else
   for (int32_t w = 0; w < kMaskWords; ++w)
     free += bits_set(words[w]);
+#endif
   return free;
 }
 
@@ -421,7 +426,7 @@ SS_BOTH_SIDES void end_provision(RowPool &pool, const Provision &p) {
 #ifdef __CUDACC_RTC__
 
 /// A block per pool.
-extern "C" __global__ void __launch_bounds__(1024) ss_provide_rows(ss::RowPool *pools) {
+extern "C" __global__ void __launch_bounds__(1024, 1) ss_provide_rows(ss::RowPool *pools) {
   __shared__ ss::Provision p;
   ss::RowPool &pool = pools[blockIdx.x];
   const int32_t thread = threadIdx.x, threads = blockDim.x;

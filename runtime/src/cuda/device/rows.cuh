@@ -442,7 +442,7 @@ SS_BOTH_SIDES void release_state(const RowTables &tables, const RowLayer &layer,
 /// Makes the lists of a layer from what is due: a block per layer. No state is
 /// both squeezed and due: its count is 0 in one case, and a buffer's in the
 /// other.
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(512, 1)
     ss_plan_rows(ss::RowTables tables, int32_t first, int32_t ahead) {
   const int32_t index = first + blockIdx.x;
   const ss::RowLayer &layer = tables.layers[index];
