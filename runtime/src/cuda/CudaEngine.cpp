@@ -266,13 +266,32 @@ void CudaEngine::beginStep(std::span<const int32_t> slots, Stream stream) {
     consolidator->beginStep(asStream(stream));
   tendPools(asStream(stream), 0, true);
   stepOrdered = hasOrder(int32_t(slots.size()));
-  bookkeeping->begin(schedule(), slots, stepOrdered, asStream(stream));
-  if (pools)
-    pools->prepare(1, asStream(stream), !isCaptured(asStream(stream)));
+  planStep(slots, asStream(stream));
   stepBatch = int32_t(slots.size());
   std::fill(decoded.begin(), decoded.end(), false);
   decodedCount = 0;
   stepTokens.clear();
+}
+
+/// What is due, and the rows that its compactions need. Few programs leave
+/// multiprocessors idle: their decodes do not wait for it, since it changes no
+/// count, no rank and no place, and rows move behind them. Where decodes fill the
+/// GPU its blocks would find no room beside them, and a compaction that does not
+/// stand right behind its decode would be in the way of later ones.
+void CudaEngine::planStep(std::span<const int32_t> slots, CUstream stream) {
+  const bool counted = !isCaptured(stream);
+  const CUstream branch = compactions->plan(stream);
+  bookkeeping->list(schedule(), slots, branch);
+  if (pools)
+    pools->plan(1, branch, counted);
+  rowsMoved = stepOrdered;
+  if (pools && rowsMoved)
+    pools->moveAll(branch);
+  compactions->planned();
+  if (!stepOrdered)
+    return;
+  bookkeeping->order(schedule(), slots, stream);
+  compactions->joinPlan(stream);
 }
 
 /// An order helps where multiprocessors have several programs each: the large ones
@@ -366,11 +385,22 @@ void CudaEngine::launchCompact(int32_t index, int32_t batch,
 }
 
 void CudaEngine::compactDue(int32_t index, int32_t batch, int32_t countAhead,
-                            CUstream stream) {
+                            CUstream stream, bool beside) {
   bindRounding(index);
-  if (layout.layers[size_t(index)].sizes.denseFallback)
+  if (pools && !rowsMoved)
+    pools->move(size_t(index), stream);
+  const LayerLayout &sizes = layout.layers[size_t(index)].sizes;
+  if (!sizes.denseFallback)
+    return launchCompact(index, batch, countAhead, stream);
+  // A matrix of f16 may turn out not to fit, and is compacted then. Otherwise
+  // these are different states.
+  const bool apart = beside && sizes.storage != Storage::F16;
+  const CUstream folding = apart ? compactions->forkFold(stream) : stream;
+  if (!apart)
     launchFold(index, batch, countAhead, stream);
   launchCompact(index, batch, countAhead, stream);
+  if (apart)
+    launchFold(index, batch, countAhead, folding);
 }
 
 void CudaEngine::decodeLayer(int32_t index, const ss_decode_args &args) {
@@ -383,11 +413,13 @@ void CudaEngine::decodeLayer(int32_t index, const ss_decode_args &args) {
   CurrentContext current(*context);
   const CUstream stream = asStream(args.stream);
   const bool late = !layer.denseForm && layer.draft > 0;
-  if (late)
+  if (late) {
+    compactions->joinPlan(stream);
     compactBefore(index, args.batch, stream);
+  }
   launchDecode(index, args);
   if (!layer.denseForm && !late)
-    compactDue(index, args.batch, 1, compactions->fork(stream));
+    compactDue(index, args.batch, 1, compactions->fork(stream), true);
   decoded[size_t(index)] = true;
   ++decodedCount;
 }
