@@ -89,7 +89,7 @@ void Twins::compareLayer(const RowForm &form, const TypedBatch &typed,
                          const TypedBatch &plain, const std::vector<int> &order,
                          size_t layer) {
   const std::vector<float> found = typed.y(layer), exact = plain.y(layer);
-  const std::vector<float> rounded = roundedTo(form.yType, exact);
+  const std::vector<float> rounded = reference::roundedTo(form.yType, exact);
   const int64_t width = tokens * run.layers[layer].valueFloats();
   auto row = [&](const std::vector<float> &rows, int64_t number) {
     return std::vector<float>(rows.begin() + number * width,
