@@ -45,7 +45,7 @@ private:
   void compareLayer(const RowForm &form, const TypedBatch &typed,
                     const TypedBatch &plain, const std::vector<int> &order,
                     size_t layer);
-  /// Of the tokens of one request in one layer, to the recurrence in float64.
+  /// Of the tokens of one request in a layer that truncates nothing, to the recurrence in float64.
   void compareExact(const RowForm &form, Request &request, size_t layer,
                     const float *y);
 

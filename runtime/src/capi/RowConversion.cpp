@@ -36,7 +36,7 @@ ss::ConvertedArray arrayOf(const char *name, const void *data, int32_t type,
   constexpr int64_t kEight = 8;
   const bool byEight =
       type != SS_ELEMENT_F32 &&
-      reinterpret_cast<uintptr_t>(data) % alignof(ss::EightHalves) == 0 &&
+      reinterpret_cast<uintptr_t>(data) % alignof(ss::FourWords) == 0 &&
       width % kEight == 0 && stride % kEight == 0 && tokenStride % kEight == 0;
   return {const_cast<void *>(data), staged, stride, tokenStride, width,
           type, byEight};

@@ -106,12 +106,20 @@ SS_ON_BOTH_SIDES int64_t part_count(const RowsToGive &give) {
   return int64_t(give.batch) * give.tokens * parts_of(give.y);
 }
 
-struct alignas(16) EightHalves {
-  uint16_t bits[8];
+/// Sixteen bytes: four floats, or eight elements of 16 bits, the lower half first.
+struct alignas(16) FourWords {
+  uint32_t words[4];
 };
-struct alignas(16) FourFloats {
-  float values[4];
-};
+
+/// One access: a structure, or a uint4, would be written word by word.
+SS_ON_BOTH_SIDES void store_words(void *to, const FourWords &words) {
+#ifdef __CUDACC_RTC__
+  __stwb(static_cast<uint4 *>(to),
+         make_uint4(words.words[0], words.words[1], words.words[2], words.words[3]));
+#else
+  *static_cast<FourWords *>(to) = words;
+#endif
+}
 
 SS_ON_BOTH_SIDES float widen(int32_t type, uint16_t bits) {
   return type == 1 ? from_f16(bits) : from_bf16(bits);
@@ -136,25 +144,26 @@ SS_ON_BOTH_SIDES void set_caller_element(const ConvertedArray &array, int64_t pl
 }
 
 /// Elements [begin, begin + kPartElements) of the row at `at` of the caller's, as far
-/// as there are any, one lane's share. Rows of padding may lie anywhere: they are not read, and zero.
+/// as there are any, one lane's share. Rows of padding may lie anywhere: they are not
+/// read, and zero.
 SS_ON_BOTH_SIDES void take_elements(const ConvertedArray &array, int64_t at, float *to,
                                     int64_t begin, int32_t lane, bool padding) {
   if (array.by_eight) {
     const int64_t first = begin + 8 * lane;
     if (first >= array.width)
       return;
-    EightHalves halves = {};
-    FourFloats low = {}, high = {};
+    FourWords low = {}, high = {};
     if (!padding) {
-      halves = *reinterpret_cast<const EightHalves *>(static_cast<const uint16_t *>(array.caller) +
-                                                      at + first);
+      const FourWords halves = *reinterpret_cast<const FourWords *>(
+          static_cast<const uint16_t *>(array.caller) + at + first);
       for (int32_t i = 0; i < 4; ++i) {
-        low.values[i] = widen(array.type, halves.bits[i]);
-        high.values[i] = widen(array.type, halves.bits[4 + i]);
+        FourWords &four = i < 2 ? low : high;
+        four.words[i % 2 * 2] = bits_of(widen(array.type, uint16_t(halves.words[i])));
+        four.words[i % 2 * 2 + 1] = bits_of(widen(array.type, uint16_t(halves.words[i] >> 16)));
       }
     }
-    reinterpret_cast<FourFloats *>(to + first)[0] = low;
-    reinterpret_cast<FourFloats *>(to + first)[1] = high;
+    store_words(to + first, low);
+    store_words(to + first + 4, high);
     return;
   }
   for (int64_t i = begin + lane; i < begin + kPartElements && i < array.width; i += kLanes)
@@ -167,14 +176,16 @@ SS_ON_BOTH_SIDES void give_elements(const ConvertedArray &array, int64_t at, con
     const int64_t first = begin + 8 * lane;
     if (first >= array.width)
       return;
-    const FourFloats low = reinterpret_cast<const FourFloats *>(from + first)[0];
-    const FourFloats high = reinterpret_cast<const FourFloats *>(from + first)[1];
-    EightHalves halves;
+    const FourWords low = reinterpret_cast<const FourWords *>(from + first)[0];
+    const FourWords high = reinterpret_cast<const FourWords *>(from + first)[1];
+    FourWords halves;
     for (int32_t i = 0; i < 4; ++i) {
-      halves.bits[i] = narrow(array.type, low.values[i]);
-      halves.bits[4 + i] = narrow(array.type, high.values[i]);
+      const FourWords &four = i < 2 ? low : high;
+      const uint32_t lower = narrow(array.type, float_of(four.words[i % 2 * 2]));
+      const uint32_t upper = narrow(array.type, float_of(four.words[i % 2 * 2 + 1]));
+      halves.words[i] = lower | upper << 16;
     }
-    *reinterpret_cast<EightHalves *>(static_cast<uint16_t *>(array.caller) + at + first) = halves;
+    store_words(static_cast<uint16_t *>(array.caller) + at + first, halves);
     return;
   }
   for (int64_t i = begin + lane; i < begin + kPartElements && i < array.width; i += kLanes)
