@@ -123,12 +123,16 @@ ss::CallerSlots RowConversion::checkedSlots(const ss_rows &rows) const {
   if (rows.padding < SS_PADDING_NEGATIVE || rows.padding > SS_PADDING_UP_TO)
     fail(SS_INVALID_ARGUMENT, "args.padding is ", rows.padding,
          ", expected an ss_padding (0 to 2)");
-  const bool byValue = rows.padding != SS_PADDING_NEGATIVE;
-  if (byValue && rows.padding_value >= reservedSlots &&
-      rows.padding_value < slotCount)
+  const bool isOne = rows.padding == SS_PADDING_VALUE;
+  const bool beyond = isOne && rows.padding_value >= slotCount; // nobody's
+  if (rows.padding != SS_PADDING_NEGATIVE && !beyond &&
+      rows.padding_value >= reservedSlots)
     fail(SS_INVALID_ARGUMENT, "args.padding_value is ", rows.padding_value,
-         ", which a request can own, expected no slot: reserve it "
-         "(options.reserved_slots)");
+         rows.padding_value < slotCount
+             ? ", which a request can own, expected no slot: reserve it "
+               "(options.reserved_slots)"
+             : ", up to which there are slots that a request can own, expected "
+               "less than options.reserved_slots");
   const bool wide = rows.slot_type == SS_SLOT_I64;
   requireAligned("slots", rows.slots, wide ? sizeof(int64_t) : sizeof(int32_t));
   requireRoom(rows.batch);
