@@ -169,7 +169,9 @@ typedef struct ss_engine_options {
   int32_t dense_fallback;    /* 1: a state goes dense where factors are larger;
                                 0: never; -1: 1, but 0 with row_capacity. On
                                 CUDA a dense state comes back only in f32 and
-                                where the package has the layer's init kernel */
+                                where the package has the layer's init kernel:
+                                in f16 it stays dense where it grows out of the
+                                type's range, too (status bit 16) */
   int32_t consolidate_every; /* compactions of a state between two exact SVDs of
                                 its frozen part; 0: never (only when rows would
                                 run out); -1: 4, CUDA 0 where consolidation is
@@ -460,6 +462,9 @@ typedef struct ss_statistics {
   int64_t refused;          /* calls that were SS_OUT_OF_MEMORY */
   int64_t shared_bytes;     /* rows that forks have and that are another slot's
                                too: not in used_bytes again */
+  int64_t out_of_range;     /* folds after which a dense state of f16 had status
+                               bit 16. CPU: where there was no memory for its
+                               factors */
 } ss_statistics;
 SS_API ss_result ss_engine_statistics(const ss_engine *engine,
                                       ss_statistics *out);

@@ -88,6 +88,12 @@ void hostCheckRange(void *, void *const *parameters, unsigned) {
   const auto index = value<int32_t>(parameters, 1);
   const ss::RowLayer &layer = tables.layers[index];
   ss::RowPool &pool = tables.pools[layer.pool];
+  for (int32_t i = 0; i < *layer.dense_count; ++i) {
+    const int32_t state = layer.dense_work[i];
+    if (layer.rank[state] < 0)
+      ss::note_range(tables, layer, state,
+                     ss::largest_element(layer, pool, layer.row_base[state], 0, 1));
+  }
   for (int32_t i = 0; i < pool.grant_count; ++i) {
     const ss::RowRequest request = pool.requests[i];
     if (!ss::has_matrix(pool, request, index))
