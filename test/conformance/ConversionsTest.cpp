@@ -17,8 +17,8 @@ class Conversions : public ConformanceTest {};
 
 constexpr int32_t kRows = 4;
 
-TEST_P(Conversions, GiveTheRoundedOutputsOfF32) {
-  Running run(GetParam(), twinOptions(3, kRows), false);
+void expectRoundedOutputs(const Case &parameter) {
+  Running run(parameter, twinOptions(3, kRows), false);
   Twins twins(run, 3, 1);
   const std::vector<std::vector<int>> orders = {
       {-1, 0, 1, -1}, {2, 1, -1, 0}, {0, -1, -1, 2}, {1, 2, 0, -1}};
@@ -37,6 +37,10 @@ TEST_P(Conversions, GiveTheRoundedOutputsOfF32) {
   }
   twins.expectEqualStates();
   EXPECT_GT(run.engine.statistics().conversion_bytes, 0);
+}
+
+TEST_P(Conversions, GiveTheRoundedOutputsOfF32) {
+  expectRoundedOutputs(GetParam());
 }
 
 TEST_P(Conversions, OfSeveralTokens) {
@@ -66,5 +70,14 @@ INSTANTIATE_TEST_SUITE_P(Conformance, Conversions,
                                          "kda_bounded_60x100", "mamba2_60x100",
                                          "gdn_draft", "dense"}),
                          caseName);
+
+class DeferredConversions : public ConformanceTest {};
+
+TEST_P(DeferredConversions, GiveTheRoundedOutputsOfF32) {
+  expectRoundedOutputs(GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(Conformance, DeferredConversions,
+                         onEveryBackEnd({"deferred"}), caseName);
 
 } // namespace
