@@ -118,11 +118,6 @@ TEST_F(CudaEngines, SayWhatTheDeviceDoesNotDo) {
                  "options.compaction_streams is 17, expected -1 (none), 0 (8) "
                  "or up to 16");
   options = cudaOptions(1);
-  options.max_batch = 2;
-  expectNoEngine(options, SS_INVALID_ARGUMENT,
-                 "options.max_batch is 2, expected 0: the CUDA device converts "
-                 "nothing, it takes int32 slots, negative padding and f32");
-  options = cudaOptions(1);
   options.reserved_slots = 1;
   expectNoEngine(options, SS_INVALID_ARGUMENT,
                  "options.reserved_slots is 1, expected 0 to 0: fewer than "
