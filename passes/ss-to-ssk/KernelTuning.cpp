@@ -41,16 +41,18 @@ static const Row kRows[] = {
       /*asksAhead=*/true}},
     {"sm_90",
      Kernels::decodeWithoutDelta,
-     {4, 1, 2, 24,
-      "four rows in 64 registers leave loads more of the first cache than eight: "
-      "75 to 69 us on an H200 in f32, 54 to 46 in f16 (B = 128, ranks nemo4b); "
-      "two warps a state 10.9 to 9.3 us at B = 8, four 9.5"}},
+     {4, 1, 2, 32,
+      "four rows in 64 registers and 32 resident blocks: 75 to 70 us on an H200 "
+      "(B = 128, ranks nemo4b), 54 to 46 with rows of 16 bits; 24 blocks 3 % "
+      "slower, 2 % faster with rows of 16 and 8 bits; two warps a state 10.9 to "
+      "9.3 us at B = 8, four 9.5"}},
     {"sm_90",
      Kernels::decodeChannels,
      {4, 1, 4, 24,
       "left alone, the GPU's compiler serialises the loads: 57.7 to 47.3 us on "
-      "an H200 with 24 resident blocks (B = 128, ranks qwen9b); eight rows 1 to "
-      "4 % slower; four warps a state 16.8 to 9.5 us at B = 8"}},
+      "an H200 with 24 resident blocks (B = 128, ranks qwen9b), 20 or 28 up to "
+      "5 % slower; eight rows 1 to 4 % slower; four warps a state 16.8 to 9.5 us "
+      "at B = 8"}},
     {"sm_90",
      Kernels::decodeDelta,
      {4, 1, 4, 24,

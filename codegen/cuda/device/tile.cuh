@@ -112,9 +112,10 @@ __device__ __forceinline__ void store_lanes(T *to, const T (&tile)[Lanes<N>::siz
 template <typename V, int N, int R, typename T>
 __device__ __forceinline__ void load_rows(T (&tile)[R][Lanes<N>::size], const T *from, int64_t stride,
                                           int64_t limit = R) {
+  const int rows = limit < R ? static_cast<int>(limit) : R;
 #pragma unroll
   for (int r = 0; r < R; ++r)
-    if (r < limit)
+    if (r < rows)
       load_lanes<V, N>(tile[r], from + r * stride);
     else
       zero<Lanes<N>::size>(tile[r]);
