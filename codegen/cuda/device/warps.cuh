@@ -1,0 +1,87 @@
+// What the warps of one program have in common: a meeting, and numbers that all of them know.
+#pragma once
+#include "ss/small_matrix.cuh"
+
+namespace ss {
+
+/// This thread and this warp among the W warps of the program, which are a block (one: a warp).
+template <int W> __device__ __forceinline__ int thread_of() {
+  return W == 1 ? int(threadIdx.x & 31) : int(threadIdx.x);
+}
+template <int W> __device__ __forceinline__ int warp_of() {
+  return W == 1 ? 0 : int(threadIdx.x >> 5);
+}
+
+/// Memory that a warp of the program wrote before is seen by all of them behind.
+template <int W> __device__ __forceinline__ void sync_warps() {
+  if constexpr (W == 1)
+    __syncwarp();
+  else
+    __syncthreads();
+}
+
+/// Memory through which the warps tell each other a number. Whoever uses one of the two turns
+/// after the other needs no meeting in between.
+template <int W> struct Exchange {
+  double value[2][W];
+  unsigned key[2][W];
+};
+
+/// The sum of what the warps have, in their order; x: the same in all lanes of a warp.
+template <int W>
+__device__ __forceinline__ double sum_of_warps(double x, Exchange<W> &exchange, int turn) {
+  if constexpr (W == 1)
+    return x;
+  if (thread_of<W>() % 32 == 0)
+    exchange.value[turn][warp_of<W>()] = x;
+  sync_warps<W>();
+  double sum = exchange.value[turn][0];
+#pragma unroll
+  for (int w = 1; w < W; ++w)
+    sum += exchange.value[turn][w];
+  return sum;
+}
+
+/// The largest of what the warps have; none may be NaN.
+template <int W>
+__device__ __forceinline__ double max_of_warps(double x, Exchange<W> &exchange, int turn) {
+  if constexpr (W == 1)
+    return x;
+  if (thread_of<W>() % 32 == 0)
+    exchange.value[turn][warp_of<W>()] = x;
+  sync_warps<W>();
+  double most = exchange.value[turn][0];
+#pragma unroll
+  for (int w = 1; w < W; ++w)
+    most = exchange.value[turn][w] > most ? exchange.value[turn][w] : most;
+  return most;
+}
+
+/// The largest key of all threads (no two have the same one, unless it is 0), and its value.
+template <int W>
+__device__ __forceinline__ unsigned best_of_warps(unsigned key, double &value,
+                                                  Exchange<W> &exchange, int turn) {
+  const unsigned best = small_matrix::max_of_lanes(key);
+  if constexpr (W == 1) {
+    const unsigned who = __ballot_sync(small_matrix::kWholeWarp, key == best);
+    value = __shfl_sync(small_matrix::kWholeWarp, value, __ffs(int(who)) - 1);
+    __syncwarp();
+    return best;
+  }
+  if (key == best) {
+    exchange.key[turn][warp_of<W>()] = best;
+    exchange.value[turn][warp_of<W>()] = value;
+  }
+  sync_warps<W>();
+  unsigned most = exchange.key[turn][0];
+  value = exchange.value[turn][0];
+#pragma unroll
+  for (int w = 1; w < W; ++w) {
+    const unsigned next = exchange.key[turn][w];
+    value = next > most ? exchange.value[turn][w] : value;
+    most = next > most ? next : most;
+  }
+  return most;
+}
+
+} // namespace ss
