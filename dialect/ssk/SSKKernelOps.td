@@ -21,7 +21,10 @@ def SSK_KernelOp : SSK_Op<"kernel", [
     `programs_per_block` is the number of programs of a block on a GPU, each of one
     warp (with `ssk.parts` a block is one program, of one or more warps);
     `min_blocks` asks the GPU's compiler for registers so few that as many
-    blocks stay on a multiprocessor (without it: it chooses). `role`
+    blocks stay on a multiprocessor (without it: it chooses). `warps` (1 without it)
+    is the number of warps that run a program together: they share out products,
+    routines made for it and loops with `ssk.over_warps`. No bit depends on it but
+    those of such routines. `role`
     says what the kernel is for (`decode`, `compact`, `densify`).
 
     ```mlir
@@ -40,6 +43,7 @@ def SSK_KernelOp : SSK_Op<"kernel", [
                        OptionalAttr<DictArrayAttr>:$res_attrs,
                        DefaultValuedAttr<I64Attr, "4">:$programs_per_block,
                        OptionalAttr<I64Attr>:$min_blocks,
+                       DefaultValuedAttr<I64Attr, "1">:$warps,
                        OptionalAttr<StrAttr>:$role);
   let regions = (region SizedRegion<1>:$body);
   let skipDefaultBuilders = 1;

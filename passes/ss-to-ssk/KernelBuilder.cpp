@@ -334,6 +334,18 @@ void KernelBuilder::matmul(Value a, Value x, Value into, bool transposeA,
   ssk::MatmulOp::create(b, loc, a, x, into, transposeA, transposeB);
 }
 
+void KernelBuilder::addMatmul(Value a, Value x, Value into, bool transposeA,
+                              bool transposeB, Value limit) {
+  ssk::MatmulOp::create(b, loc, a, x, into, transposeA, transposeB,
+                        /*accumulate=*/true, limit);
+}
+
+void KernelBuilder::matmulRows(Value a, Value x, Value into, bool transposeA,
+                               bool transposeB, Value limit) {
+  ssk::MatmulOp::create(b, loc, a, x, into, transposeA, transposeB,
+                        /*accumulate=*/false, limit);
+}
+
 void KernelBuilder::topK(Value weights, Value count, Value into) {
   ssk::TopKOp::create(b, loc, weights, count, into);
 }
@@ -366,6 +378,13 @@ void KernelBuilder::loop(Value from, Value to, int64_t step,
     body(iv);
     return {};
   });
+}
+
+void KernelBuilder::overWarps(Value to,
+                              llvm::function_ref<void(Value)> body) {
+  loop(index(0), to, 1, body);
+  auto forOp = cast<scf::ForOp>(*std::prev(b.getInsertionPoint()));
+  forOp->setAttr(ssk::SSKDialect::kOverWarpsAttr, b.getUnitAttr());
 }
 
 Values KernelBuilder::parts(int64_t count, TypeRange sums,

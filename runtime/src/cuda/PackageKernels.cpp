@@ -83,11 +83,12 @@ PackageKernels::PackageKernels(std::shared_ptr<const Context> owner,
     Kernel loaded;
     loaded.function = load(kernel.name, shared);
     loaded.programsPerBlock = kernel.programsPerBlock;
+    loaded.warps = kernel.programsPerBlock * kernel.warps;
     loaded.dynamicShared = unsigned(shared);
     loaded.arguments = kernel.arguments;
     if (kernel.loops)
       loaded.enoughBlocks =
-          residentBlocks(loaded.function, loaded.programsPerBlock, shared);
+          residentBlocks(loaded.function, loaded.warps, shared);
     loaded.parts = kernel.parts;
     if (kernel.parts > 1)
       loadParts(loaded, kernel.name);
@@ -124,7 +125,7 @@ void PackageKernels::launch(KernelIndex index, ArgumentValues &values,
   const Kernel &kernel = kernels[size_t(index)];
   // A kernel with parts has one program a block, and no dynamic memory.
   const bool byParts = programs <= kernel.fewPrograms;
-  const int64_t warps = byParts ? kernel.parts : kernel.programsPerBlock;
+  const int64_t warps = byParts ? kernel.parts : kernel.warps;
   const int64_t blocks = std::min(
       (programs + kernel.programsPerBlock - 1) / kernel.programsPerBlock,
       kernel.enoughBlocks);

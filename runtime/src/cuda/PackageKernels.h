@@ -30,6 +30,7 @@ private:
     CUfunction byParts = nullptr;
     int64_t parts = 1, fewPrograms = 0;
     int64_t programsPerBlock = 1;
+    int64_t warps = 1; ///< of a block
     unsigned dynamicShared = 0;
     /// Blocks that are enough for any number of programs: all that the GPU
     /// holds at the same time, for kernels that go on to further programs.
