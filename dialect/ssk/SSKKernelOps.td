@@ -43,7 +43,7 @@ def SSK_KernelOp : SSK_Op<"kernel", [
                        OptionalAttr<DictArrayAttr>:$res_attrs,
                        DefaultValuedAttr<I64Attr, "4">:$programs_per_block,
                        OptionalAttr<I64Attr>:$min_blocks,
-                       DefaultValuedAttr<I64Attr, "1">:$warps,
+                       OptionalAttr<I64Attr>:$warps,
                        OptionalAttr<StrAttr>:$role);
   let regions = (region SizedRegion<1>:$body);
   let skipDefaultBuilders = 1;
@@ -61,6 +61,8 @@ def SSK_KernelOp : SSK_Op<"kernel", [
     ::llvm::ArrayRef<::mlir::Type> getResultTypes() {
       return getFunctionType().getResults();
     }
+    /// Warps that run a program together.
+    int64_t getWarpsOfProgram() { return getWarps().value_or(1); }
     /// The name under which the runtime binds argument `index`.
     ::llvm::StringRef getArgumentName(unsigned index);
     /// True if argument `index` may be the same memory as another one.

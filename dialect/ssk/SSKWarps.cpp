@@ -71,7 +71,7 @@ LogicalResult sinkstate::ssk::verifyOverWarps(Operation *op) {
 }
 
 LogicalResult sinkstate::ssk::verifyWarps(KernelOp kernel) {
-  const int64_t warps = kernel.getWarps();
+  const int64_t warps = kernel.getWarpsOfProgram();
   if (warps < 1 || warps > kMostWarps)
     return kernel.emitOpError("has ")
            << warps << " warps a program, expected 1 to " << kMostWarps;

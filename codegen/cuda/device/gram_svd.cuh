@@ -14,12 +14,20 @@ namespace gram {
 using namespace small_matrix;
 
 /// The factor ends where what is left of the trace is below this share of the smallest squared
-/// weight that is wanted: their weights are then exact to half of it, relative.
-constexpr double kTail = 1e-3;
-/// Cosines below are rounding of a dot product.
-constexpr float kNoise = 1e-6f;
+/// weight that is wanted. That moves a wanted weight by a quarter of it at most, relative.
+constexpr double kTail = 4e-3;
+/// Cosines that rows may be left with: two that are wanted; one that is and one that is not, whose
+/// weight and vector change by the square; two that are not, whose lengths cannot add up to more
+/// than what is wanted as long as they are half as long.
+constexpr float kOfWanted = 2e-6f, kOfOne = 1e-3f, kOfOthers = 0.1f;
+/// When a sweep ends with less than this between rows that are wanted, none is needed any more.
+constexpr float kDone = 4e-6f;
+constexpr float kHalf = 0.5f; // of the least wanted length: shorter rows are not wanted
 constexpr int kMaxSweeps = 24;
-constexpr int kGroup = 8; // lanes that rotate one pair of rows
+#ifndef SS_KGROUP
+#define SS_KGROUP 8
+#endif
+constexpr int kGroup = SS_KGROUP; // lanes that rotate one pair of rows
 
 /// What is left of a row's diagonal (to 13 bits), and its index: the largest key is the pivot.
 __device__ __forceinline__ unsigned key_of(double residual, int index) {
@@ -84,34 +92,44 @@ struct Size {
 template <int W, int M, int LD>
 __device__ __forceinline__ Size measure(int m, const double (&gram)[M][LD], Exchange<W> &exchange) {
   double square = 0.0, trace = 0.0, largest = 0.0;
+#pragma unroll 4
   for (int i = warp_of<W>(); i < m; i += W)
     for (int j = lane(); j < m; j += kLanes) {
       const double x = gram[i][j];
       square = fma(x, x, square);
-      if (i == j) {
-        trace += x;
-        largest = x > largest ? x : largest;
-      }
     }
-  square = sum_of_warps(sum_lanes(square), exchange, 0);
-  trace = sum_of_warps(sum_lanes(trace), exchange, 1);
-  largest = max_of_warps(max_lanes(largest), exchange, 0);
+  for (int i = thread_of<W>(); i < m; i += W * kLanes) {
+    const double x = gram[i][i];
+    trace += x;
+    largest = x > largest ? x : largest;
+  }
+  square = sum_of_warps(sum_lanes(square), exchange.value[0]);
+  trace = sum_of_warps(sum_lanes(trace), exchange.value[1]);
+  largest = max_of_warps(max_lanes(largest), exchange.third);
   const bool finite = square - square == 0.0 && trace - trace == 0.0;
   const double mean = trace > 0.0 ? square / trace : 0.0;
   return {mean > largest ? mean : largest, finite};
 }
 
-/// Rows order[0], order[1], ... of gram become those of L with gram = L^T L up to `limit` in the
-/// trace. Returns how many. A thread owns columns, and computes a row when it is the pivot.
+/// Where the rows of gram are while those of the factor take their places from the first on.
+template <int M> struct Places {
+  int of[M], at[M];
+};
+
+/// The first rows of gram become those of L, with gram = L^T L up to `limit` in the trace. Returns
+/// how many. A thread owns columns, and computes a row when it is the pivot; the row that lies in
+/// its place moves to where the pivot was.
 template <int W, int M, int LD>
 __device__ __forceinline__ int factorize(int m, double (&gram)[M][LD], double limit,
-                                         Exchange<W> &exchange, int *order) {
+                                         Exchange<W> &exchange, Places<M> &places) {
   constexpr int threads = W * kLanes, count = (M + threads - 1) / threads;
   double residual[count]; // negative: has been the pivot
 #pragma unroll
   for (int r = 0; r < count; ++r) {
     const int j = thread_of<W>() + r * threads;
     residual[r] = j < m ? gram[j][j] : -1.0;
+    if (j < m)
+      places.of[j] = places.at[j] = j;
   }
   for (int step = 0; step < m; ++step) {
     unsigned key = 0u;
@@ -122,97 +140,120 @@ __device__ __forceinline__ int factorize(int m, double (&gram)[M][LD], double li
       value = next > key ? residual[r] : value;
       key = next > key ? next : key;
     }
-    const unsigned best = best_of_warps(key, value, exchange, ~step & 1);
-    if (best == 0u || value * double(m - step) <= limit)
+    const unsigned best = best_of_warps(key, value, exchange, step & 1);
+    if (best == 0u)
       return step;
-    const int p = 127 - int(best & 127u);
+    if (value <= limit) { // so that the trace may be
+      double trace = 0.0;
+#pragma unroll
+      for (int r = 0; r < count; ++r)
+        trace += residual[r] > 0.0 ? residual[r] : 0.0;
+      if (sum_of_warps(sum_lanes(trace), exchange.third) <= limit)
+        return step;
+    }
+    const int p = 127 - int(best & 127u), from = places.of[p];
     const double inverse = reciprocal_sqrt(value);
-    if (thread_of<W>() == 0)
-      order[step] = p;
+    if (thread_of<W>() == 0) {
+      const int moved = places.at[step];
+      places.of[moved] = from;
+      places.at[from] = moved;
+    }
 #pragma unroll
     for (int r = 0; r < count; ++r) {
       const int j = thread_of<W>() + r * threads;
       if (j >= m)
         continue;
-      double even = gram[p][j], odd = 0.0;
-      if (residual[r] >= 0.0) {
-        int s = 0;
-        for (; s + 4 <= step; s += 4) {
-          const double(&a)[LD] = gram[order[s]];
-          const double(&b)[LD] = gram[order[s + 1]];
-          const double(&c)[LD] = gram[order[s + 2]];
-          const double(&d)[LD] = gram[order[s + 3]];
-          even = fma(-a[p], a[j], even);
-          odd = fma(-b[p], b[j], odd);
-          even = fma(-c[p], c[j], even);
-          odd = fma(-d[p], d[j], odd);
-        }
-        for (; s < step; ++s)
-          even = fma(-gram[order[s]][p], gram[order[s]][j], even);
-      }
-      const double l = j == p ? value * inverse : residual[r] < 0.0 ? 0.0 : (even + odd) * inverse;
-      gram[p][j] = l;
+      double sums[4] = {gram[from][j], 0.0, 0.0, 0.0};
+      int s = 0;
+      for (; s + 8 <= step; s += 8)
+#pragma unroll
+        for (int e = 0; e < 8; ++e)
+          sums[e % 4] = fma(-gram[s + e][p], gram[s + e][j], sums[e % 4]);
+      for (; s < step; ++s)
+        sums[0] = fma(-gram[s][p], gram[s][j], sums[0]);
+      const double sum = (sums[0] + sums[2]) + (sums[1] + sums[3]);
+      const bool used = residual[r] < 0.0;
+      const double l = j == p ? value * inverse : used ? 0.0 : sum * inverse;
+      gram[from][j] = gram[step][j];
+      gram[step][j] = l;
       const double left = fma(-l, l, residual[r]);
-      residual[r] = j == p || residual[r] < 0.0 ? -1.0 : left > 0.0 ? left : 0.0;
+      residual[r] = j == p || used ? -1.0 : left > 0.0 ? left : 0.0;
     }
   }
   return m;
 }
 
-/// Row s of single precision is row order[s] of the factor, scaled.
+/// Rows in single precision, scaled, in the second half of where they were.
 template <int W, int M, int LD>
-__device__ __forceinline__ void narrow(int m, int rank, double scale, double (&gram)[M][LD],
-                                       const int *order) {
+__device__ __forceinline__ void narrow(int m, int rank, double scale, double (&gram)[M][LD]) {
   constexpr int count = (M + kLanes - 1) / kLanes;
   for (int s = warp_of<W>(); s < rank; s += W) {
-    double(&row)[LD] = gram[order[s]];
     float x[count];
 #pragma unroll
     for (int r = 0; r < count; ++r)
-      x[r] = lane() + r * kLanes < m ? float(row[lane() + r * kLanes] * scale) : 0.0f;
+      x[r] = lane() + r * kLanes < m ? float(gram[s][lane() + r * kLanes] * scale) : 0.0f;
     __syncwarp();
 #pragma unroll
     for (int r = 0; r < count; ++r)
       if (lane() + r * kLanes < M)
-        reinterpret_cast<float *>(&row[0])[lane() + r * kLanes] = x[r];
-  }
-  sync_warps<W>();
-  for (int s = warp_of<W>(); s < rank; s += W) {
-    const float *from = reinterpret_cast<const float *>(&gram[order[s]][0]);
-    for (int j = lane(); j < M; j += kLanes)
-      second_half<M>(gram[s])[j] = from[j];
+        second_half<M>(gram[s])[lane() + r * kLanes] = x[r];
   }
   sync_warps<W>();
 }
 
-/// What the rotations of a sweep were like: the largest cosine between two rows, and the largest
-/// share of one row that was mixed into another, relative to the other's length.
+/// What the rotations of a sweep were like, squared: the largest cosine, and the largest share of one
+/// row that was mixed into another, relative to the other's length; between wanted rows, and between
+/// a wanted one (into it) and another one.
 struct SweepMaximum {
-  float cosine, mixing;
+  float of[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+
+  __device__ __forceinline__ void see(bool both, float cosine, float mixing) {
+    of[0] = both && cosine > of[0] ? cosine : of[0];
+    of[1] = both && mixing > of[1] ? mixing : of[1];
+    of[2] = !both && cosine > of[2] ? cosine : of[2];
+    of[3] = !both && mixing > of[3] ? mixing : of[3];
+  }
+  /// After a pair is made orthogonal the rest of the sweep brings back at most so much: in all
+  /// between wanted rows, by one other row at a time.
+  __device__ __forceinline__ bool allows(int n) const {
+    constexpr float done = kDone * kDone, one = kOfOne * kOfOne;
+    return of[0] * of[1] * float(n * n) <= done && of[3] * (of[2] > one ? of[2] : one) <= done;
+  }
 };
 
-/// Makes one pair of rows orthogonal; its lanes call together. Returns whether it changed them.
+/// A quotient that need not be exact: what is left of an angle is for the next sweep.
+__device__ __forceinline__ float rough_quotient(float x, float y) {
+#ifdef __CUDA_ARCH__
+  return __fdividef(x, y);
+#else
+  return x / y;
+#endif
+}
+
+/// Makes a pair of rows of squared lengths p and q orthogonal; its lanes call together. Those
+/// shorter than `least` (squared) are not wanted. Returns whether it changed them.
 template <int N>
-__device__ __forceinline__ bool rotate(float (&x)[N], float (&y)[N], SweepMaximum &seen) {
-  float d = 0.0f, p = 0.0f, q = 0.0f;
+__device__ __forceinline__ bool rotate(float (&x)[N], float (&y)[N], float &p, float &q, float least,
+                                       SweepMaximum &seen) {
+  float dots[2] = {0.0f, 0.0f};
 #pragma unroll
-  for (int e = 0; e < N; ++e) {
-    d = fmaf(x[e], y[e], d);
-    p = fmaf(x[e], x[e], p);
-    q = fmaf(y[e], y[e], q);
-  }
-  d = sum_group(d), p = sum_group(p), q = sum_group(q);
-  const float ratio = rsqrtf(p), other = rsqrtf(q);
-  const float cosine = fabsf(d * ratio * other);
-  if (!(cosine > kNoise))
+  for (int e = 0; e < N; ++e)
+    dots[e % 2] = fmaf(x[e], y[e], dots[e % 2]);
+  const float d = sum_group(dots[0] + dots[1]);
+  const bool both = p >= least && q >= least, none = p < least && q < least;
+  const float allowed = both ? kOfWanted * kOfWanted : none ? kOfOthers * kOfOthers : kOfOne * kOfOne;
+  if (!(d * d > allowed * p * q))
     return false;
   const float delta = q - p, twice = 2.0f * d;
   const float square = fmaf(delta, delta, twice * twice);
-  const float t = twice / (delta + copysignf(square * rsqrtf(square), delta));
+  const float t = rough_quotient(twice, delta + copysignf(square * rsqrtf(square), delta));
   const float c = rsqrtf(fmaf(t, t, 1.0f)), s = c * t;
-  const float mixing = fabsf(t) * (p > q ? p * ratio * other : q * ratio * other);
-  seen.cosine = cosine > seen.cosine ? cosine : seen.cosine;
-  seen.mixing = mixing > seen.mixing ? mixing : seen.mixing;
+  if (!none) {
+    const float share = rough_quotient(1.0f, p * q), from = (p > q) == both ? p : q;
+    seen.see(both, d * d * share, t * from * (t * from) * share);
+  }
+  p = fmaf(-t, d, p);
+  q = fmaf(t, d, q);
 #pragma unroll
   for (int e = 0; e < N; ++e) {
     const float before = x[e];
@@ -222,40 +263,69 @@ __device__ __forceinline__ bool rotate(float (&x)[N], float (&y)[N], SweepMaximu
   return true;
 }
 
-/// Makes the rows orthogonal to each other, all pairs of a round at once. Returns status bits.
+/// The squared lengths of the rows, anew.
 template <int W, int M, int LD>
-__device__ __forceinline__ int jacobi(int rank, double (&gram)[M][LD], Exchange<W> &exchange) {
+__device__ __forceinline__ void find_lengths(int rank, double (&gram)[M][LD], float (&length)[M]) {
   using Row = Slice<M, LD>;
+  constexpr int atOnce = W * (kLanes / kGroup);
+  for (int first = warp_of<W>() * (kLanes / kGroup); first < rank; first += atOnce) {
+    const int s = first + lane() / kGroup;
+    float x[Row::steps * Row::width], square = 0.0f;
+    Row::load(x, second_half<M>(gram[s < rank ? s : 0]));
+#pragma unroll
+    for (int e = 0; e < Row::steps * Row::width; ++e)
+      square = fmaf(x[e], x[e], square);
+    square = sum_group(square);
+    if (s < rank && lane() % kGroup == 0)
+      length[s] = square;
+  }
+  sync_warps<W>();
+}
+
+/// One game of a round: the lanes of a group make their pair orthogonal.
+template <int M, int LD>
+__device__ __forceinline__ void play(int p, int q, bool plays, float least, double (&gram)[M][LD],
+                                     float (&length)[M], SweepMaximum &seen) {
+  using Row = Slice<M, LD>;
+  float *above = second_half<M>(gram[plays ? p : 0]), *below = second_half<M>(gram[plays ? q : 0]);
+  float x[Row::steps * Row::width], y[Row::steps * Row::width];
+  Row::load(x, above);
+  Row::load(y, below);
+  constexpr float endless = 3e38f; // no cosine is large enough for a rotation
+  float first = plays ? length[p] : endless, second = plays ? length[q] : endless;
+  __syncwarp();
+  if (!rotate(x, y, first, second, least, seen))
+    return;
+  Row::store(above, x);
+  Row::store(below, y);
+  if (lane() % kGroup == 0) {
+    length[p] = first;
+    length[q] = second;
+  }
+}
+
+/// Makes the rows orthogonal to each other, all pairs of a round at once. Rows of a squared length
+/// below `least` are not wanted. Returns status bits.
+template <int W, int M, int LD>
+__device__ __forceinline__ int jacobi(int rank, float least, double (&gram)[M][LD],
+                                      float (&length)[M], Exchange<W> &exchange) {
   constexpr int atOnce = W * (kLanes / kGroup);
   const int n = (rank + 1) & ~1;
   for (int sweep = 0; sweep < kMaxSweeps; ++sweep) {
-    SweepMaximum seen = {0.0f, 0.0f};
+    find_lengths<W>(rank, gram, length);
+    SweepMaximum seen;
     for (int round = 0; round < n - 1; ++round) {
       for (int first = warp_of<W>() * (kLanes / kGroup); first < n / 2; first += atOnce) {
         const int game = first + lane() / kGroup;
         int p = 0, q = rank;
         if (game < n / 2)
           players_of(round, game, n, p, q);
-        const bool plays = q < rank; // an odd one out has a bye
-        float *above = second_half<M>(gram[plays ? p : 0]);
-        float *below = second_half<M>(gram[plays ? q : 0]);
-        float x[Row::steps * Row::width], y[Row::steps * Row::width];
-        Row::load(x, above);
-        Row::load(y, below);
-        SweepMaximum pair = {0.0f, 0.0f};
-        if (rotate(x, y, pair) && plays) {
-          Row::store(above, x);
-          Row::store(below, y);
-          seen.cosine = pair.cosine > seen.cosine ? pair.cosine : seen.cosine;
-          seen.mixing = pair.mixing > seen.mixing ? pair.mixing : seen.mixing;
-        }
+        play(p, q, q < rank, least, gram, length, seen); // an odd one out has a bye
       }
       sync_warps<W>();
     }
-    const double cosine = max_of_warps(double(max_lanes(seen.cosine)), exchange, 0);
-    const double mixing = max_of_warps(double(max_lanes(seen.mixing)), exchange, 1);
-    // After a pair is made orthogonal the rest of the sweep brings back at most so much.
-    if (cosine * mixing * double(n) <= double(kNoise))
+    max_of_threads(seen.of, exchange);
+    if (seen.allows(n))
       return 0;
   }
   return kNotConverged;
@@ -330,7 +400,10 @@ __device__ __forceinline__ void store_sorted(int m, int rank, double unscale, do
 /// What the warps of a program share beside the matrix, in room for M + 64 doubles.
 template <int W, int M> struct Room {
   Exchange<W> exchange;
-  int order[M];
+  union {
+    Places<M> places;
+    float length[M];
+  };
 };
 
 } // namespace gram
@@ -349,17 +422,20 @@ __device__ int gram_svd(int m, double (&gram)[M][LD], double (&sigma)[M], double
   auto &shared = reinterpret_cast<gram::Room<W, M> &>(room);
   sync_warps<W>();
   const gram::Size size = gram::measure(m, gram, shared.exchange);
-  int rank = 0;
+  int rank = 0, status = 0;
   double unscale = 1.0;
   if (size.finite && size.least > 0.0) {
     const double limit = gram::kTail * share * share * size.least;
-    rank = gram::factorize(m, gram, limit, shared.exchange, shared.order);
+    rank = gram::factorize(m, gram, limit, shared.exchange, shared.places);
     const int exponent = binary_exponent(size.least) >> 1;
     unscale = power_of_two(exponent);
     sync_warps<W>();
-    gram::narrow<W>(m, rank, power_of_two(-exponent), gram, shared.order);
+    gram::narrow<W>(m, rank, power_of_two(-exponent), gram);
+    const double least = gram::kHalf * share / unscale;
+    if (rank > 1)
+      status = gram::jacobi(rank, float(least * least * size.least), gram, shared.length,
+                            shared.exchange);
   }
-  const int status = rank > 1 ? gram::jacobi(rank, gram, shared.exchange) : 0;
   gram::store_sorted<W>(m, rank, unscale, gram, sigma);
   return size.finite ? status : kNotFinite;
 }

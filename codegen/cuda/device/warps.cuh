@@ -24,37 +24,58 @@ template <int W> __device__ __forceinline__ void sync_warps() {
 /// after the other needs no meeting in between.
 template <int W> struct Exchange {
   double value[2][W];
+  double third[W]; ///< between two turns
+  float four[W][4];
   unsigned key[2][W];
 };
 
 /// The sum of what the warps have, in their order; x: the same in all lanes of a warp.
-template <int W>
-__device__ __forceinline__ double sum_of_warps(double x, Exchange<W> &exchange, int turn) {
+template <int W> __device__ __forceinline__ double sum_of_warps(double x, double (&through)[W]) {
   if constexpr (W == 1)
     return x;
   if (thread_of<W>() % 32 == 0)
-    exchange.value[turn][warp_of<W>()] = x;
+    through[warp_of<W>()] = x;
   sync_warps<W>();
-  double sum = exchange.value[turn][0];
+  double sum = through[0];
 #pragma unroll
   for (int w = 1; w < W; ++w)
-    sum += exchange.value[turn][w];
+    sum += through[w];
   return sum;
 }
 
 /// The largest of what the warps have; none may be NaN.
 template <int W>
-__device__ __forceinline__ double max_of_warps(double x, Exchange<W> &exchange, int turn) {
+__device__ __forceinline__ double max_of_warps(double x, double (&through)[W]) {
   if constexpr (W == 1)
     return x;
   if (thread_of<W>() % 32 == 0)
-    exchange.value[turn][warp_of<W>()] = x;
+    through[warp_of<W>()] = x;
   sync_warps<W>();
-  double most = exchange.value[turn][0];
+  double most = through[0];
 #pragma unroll
   for (int w = 1; w < W; ++w)
-    most = exchange.value[turn][w] > most ? exchange.value[turn][w] : most;
+    most = through[w] > most ? through[w] : most;
   return most;
+}
+
+/// The largest of what the threads have, for each of four numbers; none may be NaN.
+template <int W>
+__device__ __forceinline__ void max_of_threads(float (&x)[4], Exchange<W> &exchange) {
+#pragma unroll
+  for (int e = 0; e < 4; ++e)
+    x[e] = small_matrix::max_lanes(x[e]);
+  if constexpr (W > 1) {
+    if (thread_of<W>() % 32 == 0)
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        exchange.four[warp_of<W>()][e] = x[e];
+    sync_warps<W>();
+#pragma unroll
+    for (int w = 0; w < W; ++w)
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        x[e] = exchange.four[w][e] > x[e] ? exchange.four[w][e] : x[e];
+  }
 }
 
 /// The largest key of all threads (no two have the same one, unless it is 0), and its value.

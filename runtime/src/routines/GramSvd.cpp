@@ -9,9 +9,13 @@ namespace {
 
 /// As on the device: the factor ends where what is left of the trace is below
 /// this share of the smallest squared weight that is wanted.
-constexpr double tail = 1e-3;
-/// Cosines below are rounding of a dot product.
-constexpr float noise = 1e-6f;
+constexpr double tail = 4e-3;
+/// Cosines that rows may be left with: two that are wanted; one that is and one
+/// that is not; two that are not.
+constexpr float ofWanted = 2e-6f, ofOne = 1e-3f, ofOthers = 0.1f;
+/// When a sweep ends with less than this between wanted rows, it was the last.
+constexpr float done = 4e-6f;
+constexpr float half = 0.5f; // of the least wanted length: shorter is not wanted
 constexpr int maxSweeps = 24;
 constexpr int mostRows = SS_GRAM_MOST_ROWS;
 
@@ -54,12 +58,15 @@ SS_INLINE double leastLargest(int m, const double *gram, bool &finite) {
   return mean > largest ? mean : largest;
 }
 
-/// The index of the largest residual, -1 if none is positive.
-SS_INLINE int findPivot(int m, const double *residual) {
+/// The index of the largest residual, -1 if none is positive; and their sum.
+SS_INLINE int findPivot(int m, const double *residual, double &trace) {
   int pivot = -1;
-  for (int i = 0; i < m; ++i)
+  trace = 0;
+  for (int i = 0; i < m; ++i) {
+    trace += residual[i] > 0 ? residual[i] : 0;
     if (residual[i] > 0 && (pivot < 0 || residual[i] > residual[pivot]))
       pivot = i;
+  }
   return pivot;
 }
 
@@ -70,8 +77,9 @@ SS_INLINE int factorize(int m, double *gram, double limit, int *order) {
   for (int i = 0; i < m; ++i)
     residual[i] = gram[i * m + i];
   for (int step = 0; step < m; ++step) {
-    const int p = findPivot(m, residual);
-    if (p < 0 || residual[p] * (m - step) <= limit)
+    double trace;
+    const int p = findPivot(m, residual, trace);
+    if (p < 0 || trace <= limit)
       return step;
     order[step] = p;
     double *row = gram + p * m;
@@ -92,34 +100,46 @@ SS_INLINE int factorize(int m, double *gram, double limit, int *order) {
   return m;
 }
 
-/// What the rotations of a sweep were like: the largest cosine between two
-/// rows, and the largest share of one row that was mixed into another,
-/// relative to the other's length.
+/// What the rotations of a sweep were like, squared: the largest cosine, and the
+/// largest share of one row that was mixed into another, relative to the other's
+/// length; between wanted rows, and between a wanted one (into it) and another.
 struct SweepMaximum {
-  float cosine, mixing;
+  float cosine = 0, mixing = 0, cosineOfOne = 0, mixingOfOne = 0;
 };
 
-/// Makes two rows orthogonal.
-SS_INLINE void rotate(int vectors, Floats *x, Floats *y, SweepMaximum &seen) {
-  Floats dots, xs, ys;
-  setZero(dots), setZero(xs), setZero(ys);
-  for (int i = 0; i < vectors; ++i) {
+SS_INLINE float larger(float x, float y) { return x > y ? x : y; }
+
+/// Makes two rows of squared lengths p and q orthogonal. Those shorter than
+/// `least`, squared, are not wanted.
+SS_INLINE void rotate(int vectors, Floats *x, Floats *y, float &p, float &q,
+                      float least, SweepMaximum &seen) {
+  Floats dots;
+  setZero(dots);
+  for (int i = 0; i < vectors; ++i)
     dots += x[i] * y[i];
-    xs += x[i] * x[i];
-    ys += y[i] * y[i];
-  }
-  const float d = sumFloats(dots), p = sumFloats(xs), q = sumFloats(ys);
-  const float a = __builtin_sqrtf(p), b = __builtin_sqrtf(q);
-  const float cosine = __builtin_fabsf(d / a / b);
-  if (!(cosine > noise))
+  const float d = sumFloats(dots);
+  const bool both = p >= least && q >= least, none = p < least && q < least;
+  const float allowed = both   ? ofWanted * ofWanted
+                        : none ? ofOthers * ofOthers
+                               : ofOne * ofOne;
+  if (!(d * d > allowed * p * q))
     return;
   const float delta = q - p, twice = 2 * d;
   const float root = __builtin_sqrtf(delta * delta + twice * twice);
   const float t = twice / (delta + __builtin_copysignf(root, delta));
   const float c = 1 / __builtin_sqrtf(1 + t * t), s = c * t;
-  const float mixing = __builtin_fabsf(t) * (p > q ? a / b : b / a);
-  seen.cosine = cosine > seen.cosine ? cosine : seen.cosine;
-  seen.mixing = mixing > seen.mixing ? mixing : seen.mixing;
+  const float share = 1 / (p * q), cosine = d * d * share;
+  const float from = (p > q) == both ? p : q;
+  const float mixing = t * from * (t * from) * share;
+  if (both) {
+    seen.cosine = larger(cosine, seen.cosine);
+    seen.mixing = larger(mixing, seen.mixing);
+  } else if (!none) {
+    seen.cosineOfOne = larger(cosine, seen.cosineOfOne);
+    seen.mixingOfOne = larger(mixing, seen.mixingOfOne);
+  }
+  p -= t * d;
+  q += t * d;
   for (int i = 0; i < vectors; ++i) {
     const Floats before = x[i];
     x[i] = c * before - s * y[i];
@@ -135,23 +155,38 @@ SS_INLINE void playersOf(int round, int game, int n, int &p, int &q) {
   q = a < b ? b : a;
 }
 
-/// Makes the rows orthogonal to each other. Returns status bits. Games of one
-/// round depend on nothing of each other: a processor overlaps them.
-SS_INLINE int jacobi(int m, int rank, Rows &rows) {
+SS_INLINE float squaredLength(int vectors, const Floats *x) {
+  Floats squares;
+  setZero(squares);
+  for (int i = 0; i < vectors; ++i)
+    squares += x[i] * x[i];
+  return sumFloats(squares);
+}
+
+/// Makes the rows orthogonal to each other; those of a squared length below
+/// `least` are not wanted. Returns status bits. Games of one round depend on
+/// nothing of each other: a processor overlaps them.
+SS_INLINE int jacobi(int m, int rank, float least, Rows &rows) {
   const int vectors = (m + floatLanes - 1) / floatLanes;
   const int n = (rank + 1) & ~1;
+  float length[mostRows];
   for (int sweep = 0; sweep < maxSweeps; ++sweep) {
-    SweepMaximum seen = {0, 0};
+    for (int i = 0; i < rank; ++i)
+      length[i] = squaredLength(vectors, rows.row[i]);
+    SweepMaximum seen;
     for (int round = 0; round < n - 1; ++round)
       for (int game = 0; game < n / 2; ++game) {
         int p, q;
         playersOf(round, game, n, p, q);
         if (q < rank)
-          rotate(vectors, rows.row[p], rows.row[q], seen);
+          rotate(vectors, rows.row[p], rows.row[q], length[p], length[q], least,
+                 seen);
       }
     // After a pair is made orthogonal the rest of the sweep brings back at most
-    // so much.
-    if (seen.cosine * seen.mixing * (float)n <= noise)
+    // so much: in all between wanted rows, by one other row at a time.
+    const float one = larger(seen.cosineOfOne, ofOne * ofOne);
+    if (seen.cosine * seen.mixing * (float)(n * n) <= done * done &&
+        seen.mixingOfOne * one <= done * done)
       return 0;
   }
   return SS_STATUS_NOT_CONVERGED;
@@ -161,13 +196,8 @@ SS_INLINE int jacobi(int m, int rank, Rows &rows) {
 SS_INLINE void storeSorted(int m, int rank, double unscale, Rows &rows,
                            double *gram, double *sigma) {
   float length[mostRows];
-  for (int i = 0; i < rank; ++i) {
-    Floats squares;
-    setZero(squares);
-    for (int j = 0; j < mostVectors; ++j)
-      squares += rows.row[i][j] * rows.row[i][j];
-    length[i] = __builtin_sqrtf(sumFloats(squares));
-  }
+  for (int i = 0; i < rank; ++i)
+    length[i] = __builtin_sqrtf(squaredLength(mostVectors, rows.row[i]));
   setZero(gram, m * m);
   setZero(sigma, m);
   for (int i = 0; i < rank; ++i) {
@@ -210,7 +240,9 @@ int32_t sinkstate::routines::SS_LEVEL::gramSvd(int32_t m, double *gram,
     for (int j = 0; j < m; ++j)
       rows.of(s)[j] = (float)(gram[order[s] * m + j] * scale);
   }
-  const int status = rank > 1 ? jacobi(m, rank, rows) : 0;
+  const double wanted = half * share * scale;
+  const int status =
+      rank > 1 ? jacobi(m, rank, (float)(wanted * wanted * least), rows) : 0;
   storeSorted(m, rank, powerOfTwo(exponent), rows, gram, sigma);
   return status;
 }

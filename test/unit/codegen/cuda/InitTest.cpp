@@ -291,7 +291,7 @@ void compareWithEmulatedGpu(int64_t dv, int64_t dk, const std::string &options,
   if (!EmulatedKernels::isAvailable())
     GTEST_SKIP() << "no C++ compiler at " SS_TEST_CXX " to compile printed kernels with";
   InitKernel kernel(dv, dk, options);
-  ASSERT_EQ(int64_t(kernel.kernel.getWarps()), warps);
+  ASSERT_EQ(int64_t(kernel.kernel.getWarpsOfProgram()), warps);
   BothBackEnds both(kernel.module);
   std::vector<float> first;
   for (int order : {0, 1, 2}) {
