@@ -24,25 +24,23 @@ constexpr float kOfWanted = 2e-6f, kOfOne = 1e-3f, kOfOthers = 0.1f;
 constexpr float kDone = 4e-6f;
 constexpr float kHalf = 0.5f; // of the least wanted length: shorter rows are not wanted
 constexpr int kMaxSweeps = 24;
-#ifndef SS_KGROUP
-#define SS_KGROUP 8
-#endif
-constexpr int kGroup = SS_KGROUP; // lanes that rotate one pair of rows
 
 /// What is left of a row's diagonal (to 13 bits), and its index: the largest key is the pivot.
 __device__ __forceinline__ unsigned key_of(double residual, int index) {
   return residual > 0.0 ? (unsigned(high_word(residual)) & ~127u) | unsigned(127 - index) : 0u;
 }
 
-/// The part of a row of M floats that one of the kGroup lanes of a pair holds.
+/// The part of a row of M floats that a lane holds; a group of lanes has the row.
 template <int M, int LD> struct Slice {
+  static constexpr int group = M > 96 ? 8 : 4, groups = kLanes / group;
   static constexpr int width = M % 4 == 0 && LD % 2 == 0 ? 4 : 1;
-  static constexpr int steps = (M + kGroup * width - 1) / (kGroup * width);
+  static constexpr int steps = (M + group * width - 1) / (group * width), size = steps * width;
 
-  static __device__ __forceinline__ int first(int step) {
-    return (step * kGroup + lane() % kGroup) * width;
-  }
-  static __device__ __forceinline__ void load(float (&x)[steps * width], const float *row) {
+  /// The group of this lane in its warp, and the lane in it.
+  static __device__ __forceinline__ int number() { return lane() / group; }
+  static __device__ __forceinline__ int place() { return lane() % group; }
+  static __device__ __forceinline__ int first(int step) { return (step * group + place()) * width; }
+  static __device__ __forceinline__ void load(float (&x)[size], const float *row) {
 #pragma unroll
     for (int step = 0; step < steps; ++step) {
       const int at = first(step);
@@ -56,7 +54,7 @@ template <int M, int LD> struct Slice {
       }
     }
   }
-  static __device__ __forceinline__ void store(float *row, const float (&x)[steps * width]) {
+  static __device__ __forceinline__ void store(float *row, const float (&x)[size]) {
 #pragma unroll
     for (int step = 0; step < steps; ++step) {
       const int at = first(step);
@@ -69,14 +67,20 @@ template <int M, int LD> struct Slice {
         row[at] = x[step];
     }
   }
-};
-
-__device__ __forceinline__ float sum_group(float x) {
+  template <typename T> static __device__ __forceinline__ T sum(T x) {
 #pragma unroll
-  for (int offset = kGroup / 2; offset > 0; offset /= 2)
-    x += __shfl_xor_sync(kWholeWarp, x, offset);
-  return x;
-}
+    for (int offset = group / 2; offset > 0; offset /= 2)
+      x += __shfl_xor_sync(kWholeWarp, x, offset);
+    return x;
+  }
+  static __device__ __forceinline__ float dot(const float (&x)[size], const float (&y)[size]) {
+    float sums[2] = {0.0f, 0.0f};
+#pragma unroll
+    for (int e = 0; e < size; ++e)
+      sums[e % 2] = fmaf(x[e], y[e], sums[e % 2]);
+    return sum(sums[0] + sums[1]);
+  }
+};
 
 /// The rows of single precision lie in the second half of the matrix's rows.
 template <int M, int LD> __device__ __forceinline__ float *second_half(double (&row)[LD]) {
@@ -164,13 +168,13 @@ __device__ __forceinline__ int factorize(int m, double (&gram)[M][LD], double li
       if (j >= m)
         continue;
       double sums[4] = {gram[from][j], 0.0, 0.0, 0.0};
-      int s = 0;
-      for (; s + 8 <= step; s += 8)
+      for (int s = 0; s < step; s += 8)
 #pragma unroll
-        for (int e = 0; e < 8; ++e)
-          sums[e % 4] = fma(-gram[s + e][p], gram[s + e][j], sums[e % 4]);
-      for (; s < step; ++s)
-        sums[0] = fma(-gram[s][p], gram[s][j], sums[0]);
+        for (int e = 0; e < 8; ++e) { // all are on their way at once
+          const int row = s + e < step ? s + e : 0;
+          const double factor = s + e < step ? gram[row][p] : 0.0;
+          sums[e % 4] = fma(-factor, gram[row][j], sums[e % 4]);
+        }
       const double sum = (sums[0] + sums[2]) + (sums[1] + sums[3]);
       const bool used = residual[r] < 0.0;
       const double l = j == p ? value * inverse : used ? 0.0 : sum * inverse;
@@ -230,102 +234,128 @@ __device__ __forceinline__ float rough_quotient(float x, float y) {
 #endif
 }
 
-/// Makes a pair of rows of squared lengths p and q orthogonal; its lanes call together. Those
-/// shorter than `least` (squared) are not wanted. Returns whether it changed them.
-template <int N>
-__device__ __forceinline__ bool rotate(float (&x)[N], float (&y)[N], float &p, float &q, float least,
-                                       SweepMaximum &seen) {
-  float dots[2] = {0.0f, 0.0f};
-#pragma unroll
-  for (int e = 0; e < N; ++e)
-    dots[e % 2] = fmaf(x[e], y[e], dots[e % 2]);
-  const float d = sum_group(dots[0] + dots[1]);
+struct Rotation {
+  float cosine, sine;
+};
+
+/// The rotation that makes rows of dot product d orthogonal, or none (of sine 0). Their squared
+/// lengths p and q become those behind it. Rows shorter than `least` (squared) are not wanted.
+__device__ __forceinline__ Rotation find_rotation(float d, float &p, float &q, float least,
+                                                  SweepMaximum &seen) {
   const bool both = p >= least && q >= least, none = p < least && q < least;
   const float allowed = both ? kOfWanted * kOfWanted : none ? kOfOthers * kOfOthers : kOfOne * kOfOne;
   if (!(d * d > allowed * p * q))
-    return false;
+    return {1.0f, 0.0f};
   const float delta = q - p, twice = 2.0f * d;
   const float square = fmaf(delta, delta, twice * twice);
   const float t = rough_quotient(twice, delta + copysignf(square * rsqrtf(square), delta));
-  const float c = rsqrtf(fmaf(t, t, 1.0f)), s = c * t;
+  const float c = rsqrtf(fmaf(t, t, 1.0f));
   if (!none) {
     const float share = rough_quotient(1.0f, p * q), from = (p > q) == both ? p : q;
     seen.see(both, d * d * share, t * from * (t * from) * share);
   }
   p = fmaf(-t, d, p);
   q = fmaf(t, d, q);
-#pragma unroll
-  for (int e = 0; e < N; ++e) {
-    const float before = x[e];
-    x[e] = fmaf(c, before, -s * y[e]);
-    y[e] = fmaf(s, before, c * y[e]);
-  }
-  return true;
+  return {c, c * t};
 }
+
+/// Rows of a group's lanes, with their squared lengths.
+template <int M, int LD> struct Rows {
+  using Row = Slice<M, LD>;
+  float row[4][Row::size], length[4];
+
+  __device__ __forceinline__ void apply(int i, int j, Rotation r) {
+#pragma unroll
+    for (int e = 0; e < Row::size; ++e) {
+      const float x = row[i][e], y = row[j][e];
+      row[i][e] = fmaf(r.cosine, x, -r.sine * y);
+      row[j][e] = fmaf(r.sine, x, r.cosine * y);
+    }
+  }
+  /// Makes rows i and j, and k and l, orthogonal. Returns whether they changed.
+  __device__ __forceinline__ bool rotate(int i, int j, int k, int l, float least,
+                                         SweepMaximum &seen) {
+    const float d = Row::dot(row[i], row[j]), e = Row::dot(row[k], row[l]);
+    const Rotation first = find_rotation(d, length[i], length[j], least, seen);
+    const Rotation second = find_rotation(e, length[k], length[l], least, seen);
+    if (first.sine == 0.0f && second.sine == 0.0f)
+      return false;
+    apply(i, j, first);
+    apply(k, l, second);
+    return true;
+  }
+};
 
 /// The squared lengths of the rows, anew.
 template <int W, int M, int LD>
 __device__ __forceinline__ void find_lengths(int rank, double (&gram)[M][LD], float (&length)[M]) {
   using Row = Slice<M, LD>;
-  constexpr int atOnce = W * (kLanes / kGroup);
-  for (int first = warp_of<W>() * (kLanes / kGroup); first < rank; first += atOnce) {
-    const int s = first + lane() / kGroup;
-    float x[Row::steps * Row::width], square = 0.0f;
+  for (int first = warp_of<W>() * Row::groups; first < rank; first += W * Row::groups) {
+    const int s = first + Row::number();
+    float x[Row::size];
     Row::load(x, second_half<M>(gram[s < rank ? s : 0]));
-#pragma unroll
-    for (int e = 0; e < Row::steps * Row::width; ++e)
-      square = fmaf(x[e], x[e], square);
-    square = sum_group(square);
-    if (s < rank && lane() % kGroup == 0)
+    const float square = Row::dot(x, x);
+    if (s < rank && Row::place() == 0)
       length[s] = square;
   }
   sync_warps<W>();
 }
 
-/// One game of a round: the lanes of a group make their pair orthogonal.
+/// A game of a round between two pairs of rows (2 a, 2 a + 1 and 2 b, 2 b + 1): a row of one becomes
+/// orthogonal to one of the other in turn, and in the first round to its own pair's. Rows from `rank`
+/// on are not there.
 template <int M, int LD>
-__device__ __forceinline__ void play(int p, int q, bool plays, float least, double (&gram)[M][LD],
-                                     float (&length)[M], SweepMaximum &seen) {
+__device__ __forceinline__ void play(int a, int b, int rank, bool isFirst, float least,
+                                     double (&gram)[M][LD], float (&length)[M], SweepMaximum &seen) {
   using Row = Slice<M, LD>;
-  float *above = second_half<M>(gram[plays ? p : 0]), *below = second_half<M>(gram[plays ? q : 0]);
-  float x[Row::steps * Row::width], y[Row::steps * Row::width];
-  Row::load(x, above);
-  Row::load(y, below);
   constexpr float endless = 3e38f; // no cosine is large enough for a rotation
-  float first = plays ? length[p] : endless, second = plays ? length[q] : endless;
+  Rows<M, LD> rows;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int s = 2 * (i < 2 ? a : b) + i % 2;
+    Row::load(rows.row[i], second_half<M>(gram[s < rank ? s : 0]));
+    rows.length[i] = s < rank ? length[s] : endless;
+  }
   __syncwarp();
-  if (!rotate(x, y, first, second, least, seen))
+  bool changed = isFirst && rows.rotate(0, 1, 2, 3, least, seen);
+  changed = rows.rotate(0, 2, 1, 3, least, seen) || changed;
+  changed = rows.rotate(0, 3, 1, 2, least, seen) || changed;
+  if (!changed)
     return;
-  Row::store(above, x);
-  Row::store(below, y);
-  if (lane() % kGroup == 0) {
-    length[p] = first;
-    length[q] = second;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int s = 2 * (i < 2 ? a : b) + i % 2;
+    if (s >= rank)
+      continue;
+    Row::store(second_half<M>(gram[s]), rows.row[i]);
+    if (Row::place() == 0)
+      length[s] = rows.length[i];
   }
 }
 
-/// Makes the rows orthogonal to each other, all pairs of a round at once. Rows of a squared length
-/// below `least` are not wanted. Returns status bits.
+/// Makes the rows orthogonal to each other, two by two, all games of a round at once: four rows are
+/// read and written for four rotations. Rows of a squared length below `least` are not wanted.
+/// Returns status bits.
 template <int W, int M, int LD>
 __device__ __forceinline__ int jacobi(int rank, float least, double (&gram)[M][LD],
                                       float (&length)[M], Exchange<W> &exchange) {
-  constexpr int atOnce = W * (kLanes / kGroup);
-  const int n = (rank + 1) & ~1;
+  using Row = Slice<M, LD>;
+  const int pairs = (rank + 1) / 2, n = (pairs + 1) & ~1;
   for (int sweep = 0; sweep < kMaxSweeps; ++sweep) {
     find_lengths<W>(rank, gram, length);
     SweepMaximum seen;
     for (int round = 0; round < n - 1; ++round) {
-      for (int first = warp_of<W>() * (kLanes / kGroup); first < n / 2; first += atOnce) {
-        const int game = first + lane() / kGroup;
-        int p = 0, q = rank;
+      for (int first = turn_of<W>() * Row::groups; first < n / 2; first += W * Row::groups) {
+        const int game = first + Row::number();
+        int a = M, b = M; // without a game
         if (game < n / 2)
-          players_of(round, game, n, p, q);
-        play(p, q, q < rank, least, gram, length, seen); // an odd one out has a bye
+          players_of(round, game, n, a, b); // an odd one out plays against no rows
+        play(a, b, rank, round == 0, least, gram, length, seen);
       }
       sync_warps<W>();
     }
     max_of_threads(seen.of, exchange);
-    if (seen.allows(n))
+    if (seen.allows(2 * n))
       return 0;
   }
   return kNotConverged;
@@ -336,20 +366,18 @@ template <int W, int M, int LD>
 __device__ __forceinline__ void store_sorted(int m, int rank, double unscale, double (&gram)[M][LD],
                                              double (&sigma)[M]) {
   using Row = Slice<M, LD>;
-  constexpr int atOnce = W * (kLanes / kGroup), turns = (M + atOnce - 1) / atOnce;
-  const int group = thread_of<W>() / kGroup;
+  constexpr int atOnce = W * Row::groups, turns = (M + atOnce - 1) / atOnce;
+  const int group = thread_of<W>() / Row::group;
   float length[turns];
   int place[turns];
 #pragma unroll
   for (int turn = 0; turn < turns; ++turn) {
     const int s = turn * atOnce + group;
-    float x[Row::steps * Row::width], square = 0.0f;
+    float x[Row::size];
     Row::load(x, second_half<M>(gram[s < rank ? s : 0]));
-#pragma unroll
-    for (int e = 0; e < Row::steps * Row::width; ++e)
-      square = fmaf(x[e], x[e], square);
-    length[turn] = s < rank ? sqrtf(sum_group(square)) : (sum_group(square), 0.0f);
-    if (s < m && lane() % kGroup == 0)
+    const float square = Row::dot(x, x);
+    length[turn] = s < rank ? sqrtf(square) : 0.0f;
+    if (s < m && Row::place() == 0)
       sigma[s] = double(length[turn]);
   }
   sync_warps<W>();
@@ -357,20 +385,18 @@ __device__ __forceinline__ void store_sorted(int m, int rank, double unscale, do
   for (int turn = 0; turn < turns; ++turn) {
     const int s = turn * atOnce + group;
     int before = 0;
-    for (int j = lane() % kGroup; j < m; j += kGroup) {
+    for (int j = Row::place(); j < m; j += Row::group) {
       const float other = float(sigma[j]);
       before += other > length[turn] || (other == length[turn] && j < s);
     }
-#pragma unroll
-    for (int offset = kGroup / 2; offset > 0; offset /= 2)
-      before += __shfl_xor_sync(kWholeWarp, before, offset);
+    before = Row::sum(before);
     place[turn] = before;
     if (s < rank) {
-      float x[Row::steps * Row::width];
+      float x[Row::size];
       Row::load(x, second_half<M>(gram[s]));
       const float inverse = length[turn] > 0.0f ? 1.0f / length[turn] : 0.0f;
 #pragma unroll
-      for (int e = 0; e < Row::steps * Row::width; ++e)
+      for (int e = 0; e < Row::size; ++e)
         x[e] *= inverse;
       Row::store(reinterpret_cast<float *>(&gram[before][0]), x);
     }
@@ -378,7 +404,7 @@ __device__ __forceinline__ void store_sorted(int m, int rank, double unscale, do
   sync_warps<W>();
 #pragma unroll
   for (int turn = 0; turn < turns; ++turn)
-    if (turn * atOnce + group < m && lane() % kGroup == 0)
+    if (turn * atOnce + group < m && Row::place() == 0)
       sigma[place[turn]] = double(length[turn]) * unscale;
   constexpr int count = (M + kLanes - 1) / kLanes;
   for (int i = warp_of<W>(); i < m; i += W) {

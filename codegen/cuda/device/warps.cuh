@@ -12,6 +12,16 @@ template <int W> __device__ __forceinline__ int warp_of() {
   return W == 1 ? 0 : int(threadIdx.x >> 5);
 }
 
+/// The place of this warp among those that share out work which may not be enough for all. Another
+/// one is first in every other block: the same warp of all blocks has the same scheduler.
+template <int W> __device__ __forceinline__ int turn_of() {
+#ifdef __CUDA_ARCH__
+  return W == 1 ? 0 : int((threadIdx.x / 32 + blockIdx.x) % W);
+#else
+  return warp_of<W>();
+#endif
+}
+
 /// Memory that a warp of the program wrote before is seen by all of them behind.
 template <int W> __device__ __forceinline__ void sync_warps() {
   if constexpr (W == 1)
