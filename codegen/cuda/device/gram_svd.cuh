@@ -9,6 +9,9 @@
 #include "ss/small_matrix.cuh"
 #include "ss/warps.cuh"
 
+#ifndef SS_GROUP
+#define SS_GROUP(M) (M > 96 ? 8 : 4)
+#endif
 namespace ss {
 namespace gram {
 using namespace small_matrix;
@@ -32,7 +35,7 @@ __device__ __forceinline__ unsigned key_of(double residual, int index) {
 
 /// The part of a row of M floats that a lane holds; a group of lanes has the row.
 template <int M, int LD> struct Slice {
-  static constexpr int group = M > 96 ? 8 : 4, groups = kLanes / group;
+  static constexpr int group = SS_GROUP(M), groups = kLanes / group;
   static constexpr int width = M % 4 == 0 && LD % 2 == 0 ? 4 : 1;
   static constexpr int steps = (M + group * width - 1) / (group * width), size = steps * width;
 
@@ -235,50 +238,56 @@ __device__ __forceinline__ float rough_quotient(float x, float y) {
 }
 
 struct Rotation {
-  float cosine, sine;
+  float cosine, tangent;
 };
 
-/// The rotation that makes rows of dot product d orthogonal, or none (of sine 0). Their squared
+/// The rotation that makes rows of dot product d orthogonal, or none (of tangent 0). Their squared
 /// lengths p and q become those behind it. Rows shorter than `least` (squared) are not wanted.
 __device__ __forceinline__ Rotation find_rotation(float d, float &p, float &q, float least,
                                                   SweepMaximum &seen) {
   const bool both = p >= least && q >= least, none = p < least && q < least;
   const float allowed = both ? kOfWanted * kOfWanted : none ? kOfOthers * kOfOthers : kOfOne * kOfOne;
-  if (!(d * d > allowed * p * q))
-    return {1.0f, 0.0f};
+  const bool isLarge = d * d > allowed * p * q;
   const float delta = q - p, twice = 2.0f * d;
   const float square = fmaf(delta, delta, twice * twice);
-  const float t = rough_quotient(twice, delta + copysignf(square * rsqrtf(square), delta));
-  const float c = rsqrtf(fmaf(t, t, 1.0f));
-  if (!none) {
-    const float share = rough_quotient(1.0f, p * q), from = (p > q) == both ? p : q;
+  const float angle = rough_quotient(twice, delta + copysignf(square * rsqrtf(square), delta));
+  const float t = isLarge ? angle : 0.0f;
+  const float share = rough_quotient(1.0f, p * q), from = (p > q) == both ? p : q;
+  if (isLarge && !none)
     seen.see(both, d * d * share, t * from * (t * from) * share);
-  }
-  p = fmaf(-t, d, p);
-  q = fmaf(t, d, q);
-  return {c, c * t};
+  p = isLarge ? fmaf(-t, d, p) : p;
+  q = isLarge ? fmaf(t, d, q) : q;
+  return {rsqrtf(fmaf(t, t, 1.0f)), t};
 }
 
-/// Rows of a group's lanes, with their squared lengths.
+/// Four rows: what a lane holds of them, their squared lengths, and what their elements are still to
+/// be multiplied by. A rotation then takes one product and sum an element.
 template <int M, int LD> struct Rows {
   using Row = Slice<M, LD>;
-  float row[4][Row::size], length[4];
+  float row[4][Row::size], length[4], scale[4];
 
+  __device__ __forceinline__ float dot(int i, int j) const {
+    return Row::dot(row[i], row[j]) * (scale[i] * scale[j]);
+  }
   __device__ __forceinline__ void apply(int i, int j, Rotation r) {
+    const float down = r.tangent * rough_quotient(scale[j], scale[i]);
+    const float up = r.tangent * rough_quotient(scale[i], scale[j]);
 #pragma unroll
     for (int e = 0; e < Row::size; ++e) {
-      const float x = row[i][e], y = row[j][e];
-      row[i][e] = fmaf(r.cosine, x, -r.sine * y);
-      row[j][e] = fmaf(r.sine, x, r.cosine * y);
+      const float x = row[i][e];
+      row[i][e] = fmaf(-down, row[j][e], x);
+      row[j][e] = fmaf(up, x, row[j][e]);
     }
+    scale[i] *= r.cosine;
+    scale[j] *= r.cosine;
   }
   /// Makes rows i and j, and k and l, orthogonal. Returns whether they changed.
   __device__ __forceinline__ bool rotate(int i, int j, int k, int l, float least,
                                          SweepMaximum &seen) {
-    const float d = Row::dot(row[i], row[j]), e = Row::dot(row[k], row[l]);
+    const float d = dot(i, j), e = dot(k, l);
     const Rotation first = find_rotation(d, length[i], length[j], least, seen);
     const Rotation second = find_rotation(e, length[k], length[l], least, seen);
-    if (first.sine == 0.0f && second.sine == 0.0f)
+    if (first.tangent == 0.0f && second.tangent == 0.0f)
       return false;
     apply(i, j, first);
     apply(k, l, second);
@@ -286,17 +295,35 @@ template <int M, int LD> struct Rows {
   }
 };
 
-/// The squared lengths of the rows, anew.
+/// What is known of the rows beside their elements: the squares of their lengths, and what the
+/// elements are still to be multiplied by.
+template <int M> struct Lengths {
+  float square[M], scale[M];
+};
+
+/// Multiplies the rows out, and finds their lengths anew.
 template <int W, int M, int LD>
-__device__ __forceinline__ void find_lengths(int rank, double (&gram)[M][LD], float (&length)[M]) {
+__device__ __forceinline__ void find_lengths(int rank, bool isScaled, double (&gram)[M][LD],
+                                             Lengths<M> &lengths) {
   using Row = Slice<M, LD>;
   for (int first = warp_of<W>() * Row::groups; first < rank; first += W * Row::groups) {
     const int s = first + Row::number();
     float x[Row::size];
-    Row::load(x, second_half<M>(gram[s < rank ? s : 0]));
+    float *row = second_half<M>(gram[s < rank ? s : 0]);
+    Row::load(x, row);
+    const float scale = isScaled && s < rank ? lengths.scale[s] : 1.0f;
+#pragma unroll
+    for (int e = 0; e < Row::size; ++e)
+      x[e] *= scale;
     const float square = Row::dot(x, x);
-    if (s < rank && Row::place() == 0)
-      length[s] = square;
+    if (s >= rank)
+      continue;
+    if (isScaled)
+      Row::store(row, x);
+    if (Row::place() == 0) {
+      lengths.square[s] = square;
+      lengths.scale[s] = 1.0f;
+    }
   }
   sync_warps<W>();
 }
@@ -306,7 +333,7 @@ __device__ __forceinline__ void find_lengths(int rank, double (&gram)[M][LD], fl
 /// on are not there.
 template <int M, int LD>
 __device__ __forceinline__ void play(int a, int b, int rank, bool isFirst, float least,
-                                     double (&gram)[M][LD], float (&length)[M], SweepMaximum &seen) {
+                                     double (&gram)[M][LD], Lengths<M> &lengths, SweepMaximum &seen) {
   using Row = Slice<M, LD>;
   constexpr float endless = 3e38f; // no cosine is large enough for a rotation
   Rows<M, LD> rows;
@@ -314,7 +341,8 @@ __device__ __forceinline__ void play(int a, int b, int rank, bool isFirst, float
   for (int i = 0; i < 4; ++i) {
     const int s = 2 * (i < 2 ? a : b) + i % 2;
     Row::load(rows.row[i], second_half<M>(gram[s < rank ? s : 0]));
-    rows.length[i] = s < rank ? length[s] : endless;
+    rows.length[i] = s < rank ? lengths.square[s] : endless;
+    rows.scale[i] = s < rank ? lengths.scale[s] : 1.0f;
   }
   __syncwarp();
   bool changed = isFirst && rows.rotate(0, 1, 2, 3, least, seen);
@@ -328,8 +356,10 @@ __device__ __forceinline__ void play(int a, int b, int rank, bool isFirst, float
     if (s >= rank)
       continue;
     Row::store(second_half<M>(gram[s]), rows.row[i]);
-    if (Row::place() == 0)
-      length[s] = rows.length[i];
+    if (Row::place() == 0) {
+      lengths.square[s] = rows.length[i];
+      lengths.scale[s] = rows.scale[i];
+    }
   }
 }
 
@@ -338,11 +368,12 @@ __device__ __forceinline__ void play(int a, int b, int rank, bool isFirst, float
 /// Returns status bits.
 template <int W, int M, int LD>
 __device__ __forceinline__ int jacobi(int rank, float least, double (&gram)[M][LD],
-                                      float (&length)[M], Exchange<W> &exchange) {
+                                      Lengths<M> &lengths, Exchange<W> &exchange) {
   using Row = Slice<M, LD>;
   const int pairs = (rank + 1) / 2, n = (pairs + 1) & ~1;
+  int status = kNotConverged;
   for (int sweep = 0; sweep < kMaxSweeps; ++sweep) {
-    find_lengths<W>(rank, gram, length);
+    find_lengths<W>(rank, sweep > 0, gram, lengths);
     SweepMaximum seen;
     for (int round = 0; round < n - 1; ++round) {
       for (int first = turn_of<W>() * Row::groups; first < n / 2; first += W * Row::groups) {
@@ -350,15 +381,18 @@ __device__ __forceinline__ int jacobi(int rank, float least, double (&gram)[M][L
         int a = M, b = M; // without a game
         if (game < n / 2)
           players_of(round, game, n, a, b); // an odd one out plays against no rows
-        play(a, b, rank, round == 0, least, gram, length, seen);
+        play(a, b, rank, round == 0, least, gram, lengths, seen);
       }
       sync_warps<W>();
     }
     max_of_threads(seen.of, exchange);
-    if (seen.allows(2 * n))
-      return 0;
+    if (seen.allows(2 * n)) {
+      status = 0;
+      break;
+    }
   }
-  return kNotConverged;
+  find_lengths<W>(rank, true, gram, lengths);
+  return status;
 }
 
 /// Unit rows in descending order of their lengths, in double again; sigma their lengths, unscaled.
@@ -428,7 +462,7 @@ template <int W, int M> struct Room {
   Exchange<W> exchange;
   union {
     Places<M> places;
-    float length[M];
+    Lengths<M> lengths;
   };
 };
 
@@ -459,7 +493,7 @@ __device__ int gram_svd(int m, double (&gram)[M][LD], double (&sigma)[M], double
     gram::narrow<W>(m, rank, power_of_two(-exponent), gram);
     const double least = gram::kHalf * share / unscale;
     if (rank > 1)
-      status = gram::jacobi(rank, float(least * least * size.least), gram, shared.length,
+      status = gram::jacobi(rank, float(least * least * size.least), gram, shared.lengths,
                             shared.exchange);
   }
   gram::store_sorted<W>(m, rank, unscale, gram, sigma);

@@ -19,14 +19,11 @@ extern "C" {
 #define SS_STATUS_NOT_CONVERGED 4
 #define SS_STATUS_TIGHTENED 8 /* rows dropped to stay within max_rank */
 
-/* What init kernels do. They find blocks of so many components, and at most
- * SS_INIT_MOST_COMPONENTS: for a matrix whose smaller side m is less, m less the
- * rest of m by the block (m itself below one block). What needs more they call
- * dense (rank -1), and so whatever has the last of those above half of the
- * threshold: without smaller components beside it nothing says how exact the ones
- * that would be kept are. They work in float32, whose rounding is far below the
- * relative weight SS_INIT_LEAST_EPS; for smaller ones the runtime takes exact
- * SVDs on the host. */
+/* What init kernels keep: at most SS_INIT_MOST_COMPONENTS, and of a matrix whose
+ * smaller side is less, as many as whole blocks fit (all below one block). What
+ * has more above the threshold they call dense (rank -1). Their vectors are
+ * float32, whose rounding is far below the relative weight SS_INIT_LEAST_EPS; for
+ * smaller ones the runtime takes exact SVDs on the host. */
 #define SS_INIT_BLOCK 16
 #define SS_INIT_MOST_COMPONENTS 48
 #define SS_INIT_LEAST_EPS 0x1p-13
