@@ -20,7 +20,8 @@ enum class Kernels {
   decodeWithoutDelta, ///< these of factored states
   decodeChannels,     ///< with a decay per key channel
   decodeDelta,
-  compactWithoutDelta
+  compactWithoutDelta,
+  init
 };
 
 struct Row {
@@ -67,6 +68,11 @@ static const Row kRows[] = {
       "it: 2 to 5 % of a step on an H200 (B = 128, ranks nemo4b); under the "
       "delta rule 1 to 4 % slower"}},
     {"sm_90",
+     Kernels::init,
+     {4, 1, 1, 3,
+      "the scratch of three blocks fits a multiprocessor of an H200",
+      /*asksAhead=*/false, /*warps=*/4}},
+    {"sm_90",
      Kernels::all,
      {4, 1, 1, std::nullopt,
       "four rows hide the latency of memory; with one warp a block none waits "
@@ -89,6 +95,8 @@ static bool fits(Kernels kernels, StringRef role, const LayerShape &shape) {
     return decode && shape.channelDecay;
   case Kernels::decodeDelta:
     return decode && shape.delta;
+  case Kernels::init:
+    return role == "init";
   case Kernels::compactWithoutDelta:
     return role == "compact" && !shape.delta;
   }

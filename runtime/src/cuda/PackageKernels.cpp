@@ -83,11 +83,12 @@ PackageKernels::PackageKernels(std::shared_ptr<const Context> owner,
     Kernel loaded;
     loaded.function = modules.back().function(kernel.name.c_str(), shared);
     loaded.programsPerBlock = kernel.programsPerBlock;
+    loaded.warps = kernel.programsPerBlock * kernel.warps;
     loaded.dynamicShared = unsigned(shared);
     loaded.arguments = kernel.arguments;
     if (kernel.loops)
       loaded.enoughBlocks =
-          residentBlocks(loaded.function, loaded.programsPerBlock, shared);
+          residentBlocks(loaded.function, loaded.warps, shared);
     loaded.parts = kernel.parts;
     if (kernel.parts > 1)
       loadParts(loaded, kernel.name);
@@ -132,7 +133,7 @@ void PackageKernels::start(const Kernel &kernel, void **parameters,
                            int64_t programs, unsigned blocks,
                            CUstream stream) const {
   const bool byParts = programs <= kernel.fewPrograms;
-  const int64_t warps = byParts ? kernel.parts : kernel.programsPerBlock;
+  const int64_t warps = byParts ? kernel.parts : kernel.warps;
   CUlaunchAttribute beside = {kLaunchBesideEnd, 0, {1}};
   CUlaunchConfig config = {blocks, 1, 1, unsigned(warps) * kWarp, 1, 1,
                            kernel.dynamicShared, stream, &beside,

@@ -33,6 +33,7 @@ private:
     /// So many programs by parts begin beside the end of the kernel before them.
     int64_t overlappedPrograms = 0;
     int64_t programsPerBlock = 1;
+    int64_t warps = 1; ///< of a block
     unsigned dynamicShared = 0;
     /// Blocks that are enough for any number of programs: all that the GPU
     /// holds at the same time, for kernels that go on to further programs.
