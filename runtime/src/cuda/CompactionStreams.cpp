@@ -93,23 +93,32 @@ void CompactionStreams::joinPlan(CUstream into) {
 }
 
 CUstream CompactionStreams::fork(CUstream from) {
-  return forkInto(compactions, from);
+  Branch *branch = forkInto(compactions, from);
+  if (!branch)
+    return from;
+  if (!branch->forked) // once is enough
+    waitForPlan(branch->stream);
+  branch->forked = true;
+  return branch->stream;
 }
 
 CUstream CompactionStreams::forkFold(CUstream from) {
-  return forkInto(folds, from);
+  Branch *branch = forkInto(folds, from);
+  if (!branch)
+    return from;
+  branch->forked = true;
+  return branch->stream;
 }
 
-CUstream CompactionStreams::forkInto(Ring &ring, CUstream from) {
+/// The next branch of a ring, behind `from`; null where there is none.
+CompactionStreams::Branch *CompactionStreams::forkInto(Ring &ring,
+                                                       CUstream from) {
   if (ring.branches.empty())
-    return from;
+    return nullptr;
   Branch &branch = ring.branches[ring.next];
   ring.next = (ring.next + 1) % ring.branches.size();
   order(from, branch.event, branch.stream);
-  if (!branch.forked) // once is enough
-    waitForPlan(branch.stream);
-  branch.forked = true;
-  return branch.stream;
+  return &branch;
 }
 
 void CompactionStreams::join(CUstream into) {
