@@ -257,7 +257,7 @@ kda_decode_h2_kh2_128x128_a8_b8_f32_e842040a_body(
   ss::store_lanes<float4, 128>(&y[batch_row * y_stride + value_offset], output);
 }
 
-extern "C" __global__ void __launch_bounds__(32, 24)
+extern "C" __global__ void __launch_bounds__(32, 20)
 kda_decode_h2_kh2_128x128_a8_b8_f32_e842040a(
     const float *__restrict__ rows,
     const float *__restrict__ weights,
