@@ -90,6 +90,7 @@ static const Row kRows[] = {
       "delta rule 1 to 4 % slower"}},
     {"sm_90",
      Kernels::init,
+     Elements::any,
      {4, 1, 1, 3,
       "the scratch of three blocks fits a multiprocessor of an H200",
       /*asksAhead=*/false, /*warps=*/4}},
