@@ -296,6 +296,14 @@ __device__ __forceinline__ void find_lengths(int rank, bool isScaled, double (&g
   sync_warps<W>();
 }
 
+/// The players of a game in a round of a round robin of n (even). Those of neighbouring games are
+/// neighbours on either side, and so in different banks.
+__device__ __forceinline__ void neighbours_of(int round, int game, int n, int &a, int &b) {
+  a = game - 1 + round, b = n - 2 - game + round;
+  a = game == 0 ? 0 : 1 + (a >= n - 1 ? a - (n - 1) : a);
+  b = 1 + (b >= n - 1 ? b - (n - 1) : b);
+}
+
 /// A game of a round: the lanes of a group make rows a and b orthogonal, if it plays. A rotation
 /// takes one product and sum an element, as cosines are left to the rows' scales.
 template <int W, int M, int LD>
@@ -343,10 +351,10 @@ __device__ __forceinline__ int jacobi(int rank, float least, double (&gram)[M][L
     for (int round = 0; round < n - 1; ++round) {
       for (int first = turn_of<W>() * Row::groups; first < n / 2; first += W * Row::groups) {
         const int own = first + Row::number(), game = own < n / 2 ? own : n / 2 - 1;
-        int p, q;
-        players_of(round, game, n, p, q);
-        const bool plays = own < n / 2 && q < rank; // an odd one out has a bye
-        play<W>(p, q < rank ? q : p, plays, least, gram, lengths, seen);
+        int a, b;
+        neighbours_of(round, game, n, a, b);
+        const bool both = a < rank && b < rank; // an odd one out has a bye
+        play<W>(both ? a : 0, both ? b : 0, both && own < n / 2, least, gram, lengths, seen);
       }
       sync_warps<W>();
     }
