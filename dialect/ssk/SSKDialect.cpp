@@ -60,6 +60,8 @@ LogicalResult SSKDialect::verifyOperationAttribute(Operation *op,
                                                    NamedAttribute attribute) {
   if (attribute.getName() == kOverWarpsAttr)
     return verifyOverWarps(op);
+  if (attribute.getName() == kIndependentAttr)
+    return verifyIndependent(op, attribute.getValue());
   return success();
 }
 

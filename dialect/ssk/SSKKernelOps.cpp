@@ -406,15 +406,11 @@ static bool hasConstantBounds(scf::ForOp loop) {
          upper.sgt(0) && upper.srem(step).isZero();
 }
 
-LogicalResult SSKDialect::verifyOperationAttribute(Operation *op,
-                                                   NamedAttribute attribute) {
-  if (attribute.getName() != kIndependentAttr)
-    return success();
+LogicalResult sinkstate::ssk::verifyIndependent(Operation *op, Attribute value) {
   auto loop = dyn_cast<scf::ForOp>(op);
-  if (!loop || !isa<UnitAttr>(attribute.getValue()))
+  if (!loop || !isa<UnitAttr>(value))
     return op->emitOpError("has 'ssk.independent' = ")
-           << attribute.getValue()
-           << ", expected it on an scf.for, without a value";
+           << value << ", expected it on an scf.for, without a value";
   if (loop.getNumResults() != 0)
     return op->emitOpError("is independent and carries values from one iteration "
                            "to the next, expected none");

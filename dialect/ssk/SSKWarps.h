@@ -32,6 +32,8 @@ inline bool isForWarps(llvm::StringRef routine) {
 /// The rules above, for a loop and for a kernel.
 mlir::LogicalResult verifyOverWarps(mlir::Operation *loop);
 mlir::LogicalResult verifyWarps(KernelOp kernel);
+/// The rules of SSKDialect::kIndependentAttr, for an operation that has it.
+mlir::LogicalResult verifyIndependent(mlir::Operation *loop, mlir::Attribute value);
 
 } // namespace sinkstate::ssk
 
