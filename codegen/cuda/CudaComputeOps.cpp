@@ -4,6 +4,7 @@
 #include "codegen/cuda/KernelPrinter.h"
 #include "dialect/ssk/SSKWarps.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -46,8 +47,20 @@ static SmallVector<StringRef> getLoopNames(ssk::TileType type) {
   return {"r", "e"};
 }
 
+/// Whether a map is the conversion of a narrow tile to f32 and nothing else.
+static bool isWidening(ssk::MapOp map) {
+  auto extend = map.getYielded().getDefiningOp<arith::ExtFOp>();
+  return extend && map.getInputs().size() == 1 &&
+         extend.getIn() == map.getBody().getArgument(0) &&
+         extend.getType().isF32() && ssk::isNarrowFloat(extend.getIn().getType()) &&
+         map.getInputDims(0).size() == size_t(map.getResult().getType().getRank());
+}
+
 void KernelPrinter::printMap(ssk::MapOp map) {
   Value result = map.getResult();
+  // Narrow elements are converted several at a time.
+  if (isWidening(map))
+    return printTileCall(result, "ss::widen", getName(map.getInputs()[0]));
   auto type = cast<ssk::TileType>(result.getType());
   // One register needs no loop.
   SmallVector<int64_t> shape = getRegisterShape(type);

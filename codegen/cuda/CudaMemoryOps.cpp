@@ -2,7 +2,6 @@
 
 #include "codegen/cuda/CudaTypes.h"
 #include "codegen/cuda/KernelPrinter.h"
-#include "dialect/ssk/SSKWarps.h"
 
 using namespace mlir;
 using namespace sinkstate;
@@ -16,22 +15,6 @@ void KernelPrinter::declareTile(Value tile, StringRef initializer) {
   auto type = cast<ssk::TileType>(tile.getType());
   out.line(getCppScalarType(type.getElementType()) + " " + getName(tile) +
            getExtents(getRegisterShape(type)) + initializer + ";");
-}
-
-/// Whether the first warp alone writes this memory here: several warps are there,
-/// share the memory and would all write the same.
-bool KernelPrinter::isGuarded(Operation *op, Value memory) const {
-  if (info.warps > 1) {
-    for (; op != kernel; op = op->getParentOp())
-      if (ssk::isOverWarps(op))
-        return false;
-    return true;
-  }
-  // With parts, every warp has its own scratch, and the first one goes on alone.
-  if (!parts || !isa<ssk::GlobalType>(memory.getType()))
-    return false;
-  Operation *here = parts->getBlock()->findAncestorOpInBlock(*op);
-  return !(here && parts->isBeforeInBlock(here));
 }
 
 /// The part of a load's or store's name that says how the tile lies over lanes.

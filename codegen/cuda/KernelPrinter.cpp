@@ -29,6 +29,16 @@ KernelPrinter::KernelPrinter(ssk::KernelOp kernel, const CudaPrintOptions &optio
     : kernel(kernel), options(options), forming(kernel),
       plan(kernel, forming, getReservedNames()), info(getCudaKernelInfo(kernel)) {
   kernel.walk([&](ssk::PartsOp found) { parts = found; });
+  if (info.loops)
+    kernel.walk([&](scf::ForOp loop) {
+      if (loop->hasAttr(ssk::SSKDialect::kIndependentAttr))
+        spread = loop;
+    });
+}
+
+/// Of an independent loop.
+static int64_t getIterations(scf::ForOp loop) {
+  return *getConstantIntValue(loop.getUpperBound()) / *getConstantIntValue(loop.getStep());
 }
 
 std::string KernelPrinter::print() {
@@ -88,7 +98,12 @@ void KernelPrinter::printBanner() {
              (info.isSharedDynamic ? " bytes of dynamic shared memory"
                                    : " bytes of shared memory") +
              (parts ? " a warp" : "");
-  out.comment(frame + (info.loops ? ", in a loop over programs." : "."));
+  if (spread)
+    frame = "One warp a task, " + std::to_string(getIterations(spread)) +
+            " tasks a program, in a loop over tasks";
+  else if (info.loops)
+    frame += ", in a loop over programs";
+  out.comment(frame + ".");
   SmallVector<StringRef> read, written;
   for (BlockArgument argument : kernel.getBody().getArguments()) {
     if (!isa<ssk::GlobalType>(argument.getType()))
@@ -212,6 +227,11 @@ void KernelPrinter::printPrologue() {
   WalkResult writes = kernel.walk([](ssk::WriteOp) { return WalkResult::interrupt(); });
   if (writes.wasInterrupted())
     out.line("const int lane = ss::lane_id();");
+  if (parts) {
+    // With one warp there are programs enough to hide how a kernel begins.
+    out.line("if (warps > 1)");
+    out.line("  ss::follow_stream();");
+  }
   if (info.loops)
     openProgramLoop(first, perBlock);
   out.blank();
@@ -239,8 +259,14 @@ void KernelPrinter::openProgramLoop(StringRef first, int64_t perBlock) {
   if (perBlock > 1)
     step += " * " + std::to_string(perBlock);
   out.line("const int64_t program_step = " + step + ";");
-  out.open("for (int64_t program = " + first + "; program < " + end +
-           "; program += program_step)");
+  // A task is a program or, of one with an independent loop, an iteration of it.
+  std::string task = spread ? "task" : "program", tasks = end.str();
+  if (spread)
+    tasks += " * " + std::to_string(getIterations(spread));
+  out.open("for (int64_t " + task + " = " + first + "; " + task + " < " + tasks + "; " + task +
+           " += program_step)");
+  if (spread)
+    out.line("const int64_t program = task / " + Twine(getIterations(spread)) + ";");
   // Other lanes may still read what the last program left in the scratch.
   if (!kernel.getBody().getOps<ssk::AllocOp>().empty())
     printSync();
@@ -354,7 +380,21 @@ void KernelPrinter::declareCarried(Value target, Value init) {
   out.line("ss::assign(" + getName(target) + ", " + getName(init) + ");");
 }
 
+/// The one iteration that a task of the kernel is.
+void KernelPrinter::printIteration(scf::ForOp loop) {
+  out.line("{");
+  out.indent();
+  std::string step = getText(loop.getStep());
+  out.line("const int64_t " + getName(loop.getInductionVar()) + " = task % " +
+           Twine(getIterations(loop)) + (step == "1" ? "" : " * " + step) + ";");
+  printBlock(*loop.getBody(), /*isTail=*/false);
+  out.outdent();
+  out.line("}");
+}
+
 void KernelPrinter::printFor(scf::ForOp loop) {
+  if (loop == spread)
+    return printIteration(loop);
   for (auto [argument, init] : llvm::zip(loop.getRegionIterArgs(), loop.getInitArgs()))
     declareCarried(argument, init);
   if (loop->hasAttr(kUnrollAttr))
@@ -376,66 +416,6 @@ void KernelPrinter::printFor(scf::ForOp loop) {
   printYields(loop.getRegionIterArgs(), loop.getBody()->getTerminator()->getOperands());
   out.close();
   out.blank();
-}
-
-/// `float4, 128`: the widest access of a lane to scratch, and the tile's length.
-static std::string getPartArguments(Value tile) {
-  auto type = cast<ssk::TileType>(tile.getType());
-  int64_t length = type.getShape()[0];
-  return (getAccessType(type.getElementType(), ssk::getLaneWidth(length)) + ", " +
-          Twine(length))
-      .str();
-}
-
-/// Every warp runs its parts and keeps what they add up to; the first one adds the
-/// others' and goes on alone. The warp of the last part goes on with the last body.
-void KernelPrinter::printParts(ssk::PartsOp parts) {
-  ValueRange own(parts.getLast().getArguments());
-  for (Value tile : parts.getSums())
-    declareTile(tile);
-  for (Value tile : own)
-    declareTile(tile);
-  std::string part = getName(parts.getPart()).str();
-  std::string count = std::to_string(parts.getCount());
-  std::string lastPart = std::to_string(parts.getCount() - 1);
-  out.open("for (int64_t " + part + " = warp; " + part + " < " + count + "; " + part +
-           " += warps)");
-  printBlock(parts.getBody().front(), /*isTail=*/false);
-  printYields(own, parts.getYielded());
-  // What the last part has, the last body goes on with.
-  bool isOne = own.size() == 1;
-  if (isOne) {
-    out.line("if (" + part + " < " + lastPart + ")");
-    out.indent();
-  } else {
-    out.open("if (" + part + " < " + lastPart + ")");
-  }
-  printKept(parts, own, part + " == warp");
-  isOne ? out.outdent() : out.close();
-  out.close();
-  out.open("if (warp == warps - 1)");
-  printBlock(parts.getLast().front(), /*isTail=*/false);
-  printYields(parts.getSums(), parts.getLastYielded());
-  printKept(parts, parts.getSums(), "warp == " + lastPart);
-  out.close();
-  // The placement of syncs takes the parts' end for one of either kernel.
-  out.line("if (warps > 1)");
-  out.line("  __syncthreads();");
-  out.line("else");
-  out.line("  __syncwarp();");
-  out.line("if (warp > 0)");
-  out.line("  return;");
-  for (auto [scratch, sum] : llvm::zip(parts.getThrough(), parts.getSums()))
-    out.line("ss::add_parts<" + getPartArguments(sum) + ", warps>(" + getName(sum) + ", " +
-             getText(scratch) + ", sizeof(scratch));");
-  out.blank();
-}
-
-/// `ss::keep_part<float4, 128>(scratch.part_sum, h_q, isFirst)`, one for each sum.
-void KernelPrinter::printKept(ssk::PartsOp parts, ValueRange tiles, StringRef isFirst) {
-  for (auto [scratch, tile] : llvm::zip(parts.getThrough(), tiles))
-    out.line("ss::keep_part<" + getPartArguments(tile) + ">(" + getText(scratch) + ", " +
-             getName(tile) + ", " + isFirst + ");");
 }
 
 /// A branch that only chooses one of two scalar expressions.

@@ -43,12 +43,13 @@ private:
   mlir::BlockArgument getWorkCount();
   void openProgramLoop(llvm::StringRef first, int64_t perBlock);
 
-  // Statements (KernelPrinter.cpp).
+  // Statements (KernelPrinter.cpp, those of parts: CudaParts.cpp).
   void printBlock(mlir::Block &block, bool isTail);
   mlir::Operation *getPreviousStatement(mlir::Operation *op) const;
   void printNote(mlir::Operation &op);
   void printStatement(mlir::Operation &op);
   void printFor(mlir::scf::ForOp loop);
+  void printIteration(mlir::scf::ForOp loop);
   bool isConditional(mlir::scf::IfOp branch) const;
   void printIf(mlir::scf::IfOp branch);
   bool printsAnything(mlir::scf::IfOp branch, mlir::Region &side) const;
@@ -98,6 +99,9 @@ private:
   codegen::TextWriter out;
   CudaKernelInfo info;
   ssk::PartsOp parts; ///< of the kernel, or null
+  /// An independent loop whose iterations are the tasks of the loop over programs,
+  /// or null.
+  mlir::scf::ForOp spread;
   llvm::StringRef lastNote;
   /// The element that an argument of the map being printed stands for.
   llvm::DenseMap<mlir::Value, std::string> elements;

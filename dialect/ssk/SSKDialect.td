@@ -55,6 +55,10 @@ def SSK_Dialect : Dialect {
     /// divides it, a promise of the caller that allows wide accesses. Of a global of
     /// them: it divides every element.
     static constexpr ::llvm::StringLiteral kDivisibleByAttr = "ssk.divisible_by";
+    /// Attribute (unit) of an `scf.for`: its iterations may run at the same time,
+    /// none reads what another one writes. It ends its kernel, which writes no
+    /// memory beside it; bounds are constant.
+    static constexpr ::llvm::StringLiteral kIndependentAttr = "ssk.independent";
 
     /// Attribute (unit) of an scf.for: its iterations write places of their own and
     /// read nothing that the loop writes, so that the warps of a program may share

@@ -380,6 +380,14 @@ void KernelBuilder::loop(Value from, Value to, int64_t step,
   });
 }
 
+void KernelBuilder::independentLoop(int64_t to, int64_t step,
+                                    llvm::function_ref<void(Value)> body) {
+  Value end = index(to);
+  loop(index(0), end, step, body);
+  b.getInsertionBlock()->back().setAttr(ssk::SSKDialect::kIndependentAttr,
+                                        b.getUnitAttr());
+}
+
 void KernelBuilder::overWarps(Value to,
                               llvm::function_ref<void(Value)> body) {
   loop(index(0), to, 1, body);

@@ -152,6 +152,10 @@ public:
               mlir::ValueRange carried, LoopBody body);
   void loop(mlir::Value from, mlir::Value to, int64_t step,
             llvm::function_ref<void(mlir::Value)> body);
+  /// A loop from 0 to `to` whose iterations may run at the same time:
+  /// SSKDialect::kIndependentAttr.
+  void independentLoop(int64_t to, int64_t step,
+                       llvm::function_ref<void(mlir::Value)> body);
   /// A loop over [0, to) whose iterations the warps of a program share out: they
   /// write places of their own and read nothing that the loop writes.
   void overWarps(mlir::Value to, llvm::function_ref<void(mlir::Value)> body);

@@ -18,6 +18,9 @@ extern "C" {
 #define SS_STATUS_ILL_CONDITIONED 2 /* routines only: orthogonalise once more */
 #define SS_STATUS_NOT_CONVERGED 4
 #define SS_STATUS_TIGHTENED 8 /* rows dropped to stay within max_rank */
+/* A dense state of f16 has left the range in which the type keeps digits, and has
+ * stayed dense: beyond it is infinite, with SS_STATUS_NOT_FINITE. */
+#define SS_STATUS_OUT_OF_RANGE 16
 
 /* What init kernels keep: at most SS_INIT_MOST_COMPONENTS, and of a matrix whose
  * smaller side is less, as many as whole blocks fit (all below one block). What

@@ -114,7 +114,7 @@ ss_result ss_engine_create(const ss_package *package,
     engine->engine = createEngine(package->content, given);
     if (given.max_batch > 0)
       engine->conversion = std::make_unique<RowConversion>(
-          package->content->manifest(), given);
+          *engine->engine, given);
     *out = engine.release();
     writeLog(SS_LOG_INFO, "engine", "model '",
              package->content->manifest().model, "', ", given.slots,

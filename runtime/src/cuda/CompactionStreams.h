@@ -3,7 +3,9 @@
 // A compaction is needed by its layer's next step only. It is queued on a
 // stream of the engine's own that waits for the layer's decode and that the end
 // of the step waits for; in a captured step these are parallel branches of the
-// graph. Events order everything, so nothing is waited for on the host.
+// graph. What a step plans for its compactions has a branch too, which they
+// wait for and decodes do not. Events order everything, so nothing is waited
+// for on the host.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SINKSTATE_CUDA_COMPACTIONSTREAMS_H
@@ -17,15 +19,32 @@ namespace sinkstate::runtime::cuda {
 
 class CompactionStreams {
 public:
-  /// `count` streams of the lowest priority; with 0 `fork` returns the stream
-  /// that it is given.
+  /// `count` streams of the lowest priority, and one of the highest for plans,
+  /// which are short and which everything else waits for; with 0 `plan` and
+  /// `fork` return the stream that they are given.
   CompactionStreams(std::shared_ptr<const Context> context, int count);
   CompactionStreams(const CompactionStreams &) = delete;
   CompactionStreams &operator=(const CompactionStreams &) = delete;
   ~CompactionStreams();
 
-  /// A stream in which work comes after everything queued on `from` so far.
+  /// The stream for what a step plans, after everything queued on `from` so
+  /// far. Others wait for what is queued there until planned() was last called.
+  CUstream plan(CUstream from);
+  void planned();
+  /// The same stream, as long as it is not joined; null: then, or there is none.
+  CUstream planStream() const {
+    return planning.forked ? planning.stream : nullptr;
+  }
+  /// Whatever is queued on `into` from now on comes after the plan so far.
+  void waitForPlan(CUstream into) const;
+  /// And after the whole plan, which ends.
+  void joinPlan(CUstream into);
+  /// A stream in which work comes after the plan and after everything queued on
+  /// `from` so far.
   CUstream fork(CUstream from);
+  /// The same for folds of matrices, behind `from` alone, on streams of their
+  /// own: they are short, and come out of the order of the compactions.
+  CUstream forkFold(CUstream from);
   /// Whatever is queued on `into` from now on comes after all forked work.
   void join(CUstream into);
 
@@ -35,12 +54,19 @@ private:
     CUevent event = nullptr; ///< last used in the order fork, join
     bool forked = false;     ///< since the last join
   };
+  /// Streams that take turns.
+  struct Ring {
+    std::vector<Branch> branches;
+    size_t next = 0;
+  };
+  void create(Branch &branch, int priority) const;
+  Branch *forkInto(Ring &ring, CUstream from);
   void release() noexcept;
   void order(CUstream first, CUevent event, CUstream second) const;
 
   std::shared_ptr<const Context> context;
-  std::vector<Branch> branches;
-  size_t next = 0;
+  Branch planning;
+  Ring compactions, folds;
 };
 
 } // namespace sinkstate::runtime::cuda

@@ -3,6 +3,7 @@
 #include "cuda/CudaEngine.h"
 
 #include "capi/Failure.h"
+#include "cuda/CudaRowConverter.h"
 #include "engine/DecodeArguments.h"
 #include "engine/Sinks.h"
 
@@ -15,6 +16,9 @@ namespace {
 constexpr int64_t kOrderedPrograms = 8;
 
 CUstream asStream(Stream stream) { return static_cast<CUstream>(stream); }
+
+// One word has the bits of both.
+static_assert(((ss::kSlotOutOfRange | ss::kSlotTwice) & ss::kSlotUnknown) == 0);
 
 CUdeviceptr asAddress(const void *memory) {
   return CUdeviceptr(reinterpret_cast<uintptr_t>(memory));
@@ -266,13 +270,50 @@ void CudaEngine::beginStep(std::span<const int32_t> slots, Stream stream) {
     consolidator->beginStep(asStream(stream));
   tendPools(asStream(stream), 0, true);
   stepOrdered = hasOrder(int32_t(slots.size()));
-  bookkeeping->begin(schedule(), slots, stepOrdered, asStream(stream));
-  if (pools)
-    pools->prepare(1, asStream(stream), !isCaptured(asStream(stream)));
+  planStep(slots, asStream(stream));
   stepBatch = int32_t(slots.size());
   std::fill(decoded.begin(), decoded.end(), false);
   decodedCount = 0;
   stepTokens.clear();
+}
+
+/// What is due, and the rows that its compactions need. Few programs leave
+/// multiprocessors idle: their decodes do not wait for it, since it changes no
+/// count, no rank and no place, and rows move behind them. Where decodes fill the
+/// GPU, what runs beside them waits for room, and a compaction that does not stand
+/// right behind its decode is in the way of later ones: there the first decode
+/// waits for the lists, so that blocks are provided beside it, and the others for
+/// their rows.
+void CudaEngine::planStep(std::span<const int32_t> slots, CUstream stream) {
+  const bool counted = !isCaptured(stream);
+  const CUstream branch = compactions->plan(stream);
+  bookkeeping->list(schedule(), slots, branch);
+  unmoved = kAllLayers;
+  if (pools)
+    pools->list(1, branch);
+  compactions->planned();
+  if (stepOrdered)
+    bookkeeping->order(schedule(), slots, stream);
+  if (!pools) {
+    if (stepOrdered)
+      compactions->joinPlan(stream);
+    return;
+  }
+  if (stepOrdered)
+    compactions->waitForPlan(stream);
+  pools->provide(branch, counted);
+  compactions->planned();
+}
+
+/// Moves the rows of all layers but the first one of a large batch's step, which
+/// is being decoded: before the second one is.
+void CudaEngine::moveBehind(int32_t first) {
+  const CUstream branch = compactions->planStream();
+  if (!pools || !branch)
+    return;
+  pools->moveOthers(first, branch);
+  compactions->planned();
+  unmoved = first;
 }
 
 /// An order helps where multiprocessors have several programs each: the large ones
@@ -366,16 +407,28 @@ void CudaEngine::launchCompact(int32_t index, int32_t batch,
 }
 
 void CudaEngine::compactDue(int32_t index, int32_t batch, int32_t countAhead,
-                            CUstream stream) {
+                            CUstream stream, bool beside) {
   bindRounding(index);
-  if (layout.layers[size_t(index)].sizes.denseFallback)
+  if (pools && (unmoved == kAllLayers || unmoved == index))
+    pools->move(size_t(index), stream);
+  const LayerLayout &sizes = layout.layers[size_t(index)].sizes;
+  if (!sizes.denseFallback)
+    return launchCompact(index, batch, countAhead, stream);
+  // A matrix of f16 may turn out not to fit, and is compacted then. Otherwise
+  // these are different states.
+  const bool apart = beside && sizes.storage != Storage::F16;
+  const CUstream folding = apart ? compactions->forkFold(stream) : stream;
+  if (!apart)
     launchFold(index, batch, countAhead, stream);
   launchCompact(index, batch, countAhead, stream);
+  if (apart)
+    launchFold(index, batch, countAhead, folding);
 }
 
 void CudaEngine::decodeLayer(int32_t index, const ss_decode_args &args) {
   const LayerManifest &layer = checkedLayer(index);
   checkStep(layer, index, args);
+  checkRowAddresses(layer, args);
   if (!stepTokens.empty())
     fail(SS_INVALID_ARGUMENT, "layer '", layer.name,
          "' takes one token, expected the tokens that the layers of this step "
@@ -383,11 +436,17 @@ void CudaEngine::decodeLayer(int32_t index, const ss_decode_args &args) {
   CurrentContext current(*context);
   const CUstream stream = asStream(args.stream);
   const bool late = !layer.denseForm && layer.draft > 0;
+  if (late || (stepOrdered && decodedCount == 1))
+    compactions->joinPlan(stream);
   if (late)
     compactBefore(index, args.batch, stream);
   launchDecode(index, args);
-  if (!layer.denseForm && !late)
-    compactDue(index, args.batch, 1, compactions->fork(stream));
+  const bool compacts = !layer.denseForm && !late;
+  const CUstream branch = compacts ? compactions->fork(stream) : stream;
+  if (stepOrdered && decodedCount == 0)
+    moveBehind(index);
+  if (compacts)
+    compactDue(index, args.batch, 1, branch, true);
   decoded[size_t(index)] = true;
   ++decodedCount;
 }
@@ -430,6 +489,10 @@ void CudaEngine::synchronize(Stream stream) {
     return reportRows();
   own->zero(word, sizeof faults);
   own->wait();
+  if (faults == ss::kSlotUnknown)
+    fail(SS_INVALID_ARGUMENT, "a batch named a slot that is neither 0 to ",
+         slotCount - 1, " nor padding by its rule, expected one of them: its "
+         "rows were padding, no state was touched");
   if (faults & ss::kSlotOutOfRange)
     fail(SS_INVALID_ARGUMENT, "a batch named a slot above ", slotCount - 1,
          ", expected slots of this engine or negative ones: states may be "
@@ -437,6 +500,12 @@ void CudaEngine::synchronize(Stream stream) {
   fail(SS_INVALID_ARGUMENT,
        "a batch named a slot twice, expected every slot once: states may be "
        "damaged, reset them");
+}
+
+std::unique_ptr<RowConverter>
+CudaEngine::makeRowConverter(int64_t stagingBytes) {
+  return std::make_unique<CudaRowConverter>(context, stagingBytes,
+                                            at<int32_t>(layout.faults));
 }
 
 void *CudaEngine::allocateMemory(size_t bytes) {

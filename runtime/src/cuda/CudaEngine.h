@@ -90,6 +90,8 @@ public:
   int32_t mostComponents(int32_t layer) const override {
     return int32_t(layout.layers[size_t(layer)].capacity);
   }
+  std::unique_ptr<RowConverter>
+  makeRowConverter(int64_t stagingBytes) override;
 
   void *allocateMemory(size_t bytes) override;
   void freeMemory(void *memory) override;
@@ -127,8 +129,9 @@ public:
 private:
   void launchDecode(int32_t layer, const ss_decode_args &args);
   /// What the layer's states that are due need, matrices and compactions.
+  /// `beside`: until the end of the step, and nothing on `stream` waits for it.
   void compactDue(int32_t layer, int32_t batch, int32_t countAhead,
-                  CUstream stream);
+                  CUstream stream, bool beside);
   /// `countAhead`: pairs beyond the slots' counts.
   void launchCompact(int32_t layer, int32_t batch, int32_t countAhead,
                      CUstream stream);
@@ -138,6 +141,8 @@ private:
   void checkStep(const LayerManifest &layer, int32_t index,
                  const ss_decode_args &args) const;
   bool hasOrder(int32_t batch) const;
+  void planStep(std::span<const int32_t> slots, CUstream stream);
+  void moveBehind(int32_t first);
   void beginAfter(CUstream stream);
   void makeConsolidator(const KernelCompiler &compiler,
                         const ss_engine_options &options);
@@ -281,6 +286,9 @@ private:
   /// Batch of the step that has begun; 0: none has.
   int32_t stepBatch = 0;
   bool stepOrdered = false; ///< its decodes have an order of programs
+  /// The layer whose rows its own compaction moves in this step: all, or one.
+  static constexpr int32_t kAllLayers = -1;
+  int32_t unmoved = kAllLayers;
   std::vector<bool> decoded; ///< layers of this step
   int32_t decodedCount = 0;
   /// Tokens that its layers take, by row; empty: one each.

@@ -8,6 +8,7 @@
 
 #include "capi/Failure.h"
 #include "cuda/CudaEngine.h"
+#include "engine/DecodeArguments.h"
 #include "handover/TokenCursor.h"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ namespace sinkstate::runtime::cuda {
 /// Layers with draft tokens: what begin or nextToken listed is compacted before
 /// the token, with all the pairs that are in the buffer.
 void CudaEngine::compactBefore(int32_t index, int32_t batch, CUstream stream) {
-  compactDue(index, batch, 0, stream);
+  compactDue(index, batch, 0, stream, false);
   // The token reads what went dense as a matrix.
   if (pools)
     pools->settleLayer(size_t(index), stream);
@@ -35,7 +36,7 @@ void CudaEngine::prepareToken(int32_t index, int32_t countAhead,
   // is no memory the device says so.
   if (counted)
     (void)pools->tend(slotsInUse(), false, true, false, stream);
-  pools->prepareLayer(size_t(index), countAhead, stream, counted);
+  pools->planLayer(size_t(index), countAhead, stream, counted);
 }
 
 /// The list of what was due is made anew for the next token.
@@ -60,8 +61,10 @@ void CudaEngine::noteStepTokens(const LayerManifest &layer,
   }
   stepTokens = std::move(counts);
   // Each token makes lists of its own.
+  compactions->joinPlan(static_cast<CUstream>(args.stream));
   if (pools)
     pools->cancel(true, static_cast<CUstream>(args.stream));
+  unmoved = kAllLayers;
   handOver->takeTokens(schedule(), {args.slots, size_t(args.batch)},
                        stepTokens, static_cast<CUstream>(args.stream));
 }
@@ -73,6 +76,8 @@ void CudaEngine::decodeTokens(int32_t index, const ss_decode_args &args,
   const TokenCursor cursor(layer, args, tokens);
   if (tokens.tokens == 1 && !tokens.row_tokens)
     return decodeLayer(index, cursor.at(0));
+  for (int32_t token : {0, tokens.tokens - 1})
+    checkRowAddresses(layer, cursor.at(std::min(token, 1)));
   if (tokens.row_tokens && args.batch > slotCount)
     fail(SS_INVALID_ARGUMENT, "args.batch is ", args.batch,
          " with tokens.row_tokens, expected at most ", slotCount,
@@ -101,7 +106,7 @@ void CudaEngine::decodeTokens(int32_t index, const ss_decode_args &args,
     launchDecode(index, one);
     if (layer.denseForm || late)
       continue;
-    compactDue(index, args.batch, 1, stream);
+    compactDue(index, args.batch, 1, stream, false);
     if (pools)
       pools->settleLayer(size_t(index), stream);
     noteCompacted(index, stream);

@@ -11,15 +11,15 @@ namespace sinkstate::runtime::cuda {
 namespace {
 
 constexpr unsigned kWarp = 32;
-/// Percent of a multiprocessor's memory that all kernels want as shared memory.
-/// Blocks of two kernels are on one multiprocessor only where both agree: with the
-/// driver's choices a decode leaves no room for the compactions that run beside
-/// it, which then take turns with it. docs/rationale.md has what was measured.
-constexpr int kSharedCarveout = 75;
 /// How many times the programs that a GPU holds at once with a warp for each part
 /// may be, for them to be run so. Beyond that there are warps enough without, and
 /// meeting only costs. docs/rationale.md has what was measured.
 constexpr int64_t kWavesByParts = 2;
+/// Kernels in a row that a GPU must be able to hold at once for each to begin
+/// beside the end of the one before it. Where the blocks of the second wait for
+/// room they come in between those of the first, which costs more than a kernel's
+/// beginning: docs/rationale.md.
+constexpr int64_t kOverlapped = 2;
 /// Blocks in the first dimension of a grid.
 constexpr int64_t kMostBlocks = INT32_MAX;
 
@@ -81,7 +81,7 @@ PackageKernels::PackageKernels(std::shared_ptr<const Context> owner,
         codeOf(manifest, KernelIndex(i)).dynamicShared;
     modules.emplace_back(context, kernel.name, images[i]);
     Kernel loaded;
-    loaded.function = load(kernel.name, shared);
+    loaded.function = modules.back().function(kernel.name.c_str(), shared);
     loaded.programsPerBlock = kernel.programsPerBlock;
     loaded.warps = kernel.programsPerBlock * kernel.warps;
     loaded.dynamicShared = unsigned(shared);
@@ -96,19 +96,12 @@ PackageKernels::PackageKernels(std::shared_ptr<const Context> owner,
   }
 }
 
-/// A kernel of the module that was loaded last.
-CUfunction PackageKernels::load(const std::string &name, int64_t shared) const {
-  CUfunction function = modules.back().function(name.c_str(), shared);
-  SS_CUDA(context->driver(),
-          cuFuncSetAttribute(function, kFunctionSharedCarveout,
-                             kSharedCarveout));
-  return function;
-}
-
 void PackageKernels::loadParts(Kernel &kernel, const std::string &name) const {
-  kernel.byParts = load(name + "_parts", 0);
-  kernel.fewPrograms =
-      kWavesByParts * residentBlocks(kernel.byParts, kernel.parts, 0);
+  kernel.byParts = modules.back().function((name + "_parts").c_str());
+  const int64_t resident = residentBlocks(kernel.byParts, kernel.parts, 0);
+  kernel.fewPrograms = kWavesByParts * resident;
+  if (context->overlapsKernels())
+    kernel.overlappedPrograms = resident / kOverlapped;
 }
 
 int64_t PackageKernels::residentBlocks(CUfunction function, int64_t warps,
@@ -121,24 +114,34 @@ int64_t PackageKernels::residentBlocks(CUfunction function, int64_t warps,
 }
 
 void PackageKernels::launch(KernelIndex index, ArgumentValues &values,
-                            int64_t programs, CUstream stream) const {
+                            int64_t programs, CUstream stream,
+                            int64_t mostBlocks) const {
   const Kernel &kernel = kernels[size_t(index)];
-  // A kernel with parts has one program a block, and no dynamic memory.
-  const bool byParts = programs <= kernel.fewPrograms;
-  const int64_t warps = byParts ? kernel.parts : kernel.warps;
   const int64_t blocks = std::min(
-      (programs + kernel.programsPerBlock - 1) / kernel.programsPerBlock,
-      kernel.enoughBlocks);
+      {(programs + kernel.programsPerBlock - 1) / kernel.programsPerBlock,
+       kernel.enoughBlocks, mostBlocks});
   if (blocks > kMostBlocks)
     fail(SS_INVALID_ARGUMENT, programs, " states in one batch, expected at most ",
          kMostBlocks, " blocks of ", kernel.programsPerBlock,
          ": decode in smaller batches");
+  start(kernel, values.bindLaunch(kernel.arguments, programs), programs,
+        unsigned(blocks), stream);
+}
+
+/// A kernel with parts has one program a block, and no dynamic memory.
+void PackageKernels::start(const Kernel &kernel, void **parameters,
+                           int64_t programs, unsigned blocks,
+                           CUstream stream) const {
+  const bool byParts = programs <= kernel.fewPrograms;
+  const int64_t warps = byParts ? kernel.parts : kernel.warps;
+  CUlaunchAttribute beside = {kLaunchBesideEnd, 0, {1}};
+  CUlaunchConfig config = {blocks, 1, 1, unsigned(warps) * kWarp, 1, 1,
+                           kernel.dynamicShared, stream, &beside,
+                           programs <= kernel.overlappedPrograms ? 1u : 0u};
   SS_CUDA(context->driver(),
-          cuLaunchKernel(byParts ? kernel.byParts : kernel.function,
-                         unsigned(blocks), 1, 1, unsigned(warps) * kWarp, 1, 1,
-                         kernel.dynamicShared, stream,
-                         values.bindLaunch(kernel.arguments, programs),
-                         nullptr));
+          cuLaunchKernelEx(&config,
+                           byParts ? kernel.byParts : kernel.function,
+                           parameters, nullptr));
 }
 
 } // namespace sinkstate::runtime::cuda

@@ -19,9 +19,10 @@ public:
 
   /// Queues programs [0, programs) of a kernel. Allocates nothing and waits
   /// for nothing. Few programs take a warp for each of their parts, if the kernel
-  /// has any: the same bits.
+  /// has any: the same bits. `mostBlocks`: of a kernel that loops over programs,
+  /// where hardly any of them will have work.
   void launch(KernelIndex kernel, ArgumentValues &values, int64_t programs,
-              CUstream stream) const;
+              CUstream stream, int64_t mostBlocks = INT64_MAX) const;
 
 private:
   struct Kernel {
@@ -29,6 +30,8 @@ private:
     /// The same by a warp for each part of a program, for up to `fewPrograms`.
     CUfunction byParts = nullptr;
     int64_t parts = 1, fewPrograms = 0;
+    /// So many programs by parts begin beside the end of the kernel before them.
+    int64_t overlappedPrograms = 0;
     int64_t programsPerBlock = 1;
     int64_t warps = 1; ///< of a block
     unsigned dynamicShared = 0;
@@ -38,8 +41,9 @@ private:
     std::vector<Argument> arguments;
   };
 
-  CUfunction load(const std::string &name, int64_t shared) const;
   void loadParts(Kernel &kernel, const std::string &name) const;
+  void start(const Kernel &kernel, void **parameters, int64_t programs,
+             unsigned blocks, CUstream stream) const;
   int64_t residentBlocks(CUfunction function, int64_t warps,
                          int64_t shared) const;
 

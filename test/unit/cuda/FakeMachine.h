@@ -31,12 +31,7 @@ struct Launch {
   const Kernel *kernel;
   std::vector<std::vector<std::byte>> values;
   unsigned blocks;
-  void run() {
-    std::vector<void *> parameters;
-    for (auto &value : values)
-      parameters.push_back(value.data());
-    kernel->run(kernel->context, parameters.data(), blocks);
-  }
+  void run();
 };
 
 using Recording = std::vector<Launch>;
@@ -87,7 +82,9 @@ struct Machine {
   bool uncontrolled = false;
   unsigned blocks = 0, threads = 0, shared = 0;
   std::string watched;
-  unsigned watchedBlocks = 0, watchedThreads = 0;
+  unsigned watchedBlocks = 0, watchedThreads = 0, watchedAttributes = 0;
+  bool logs = false;
+  std::string log; // kernels in the order in which they ran, a line each
 };
 extern Machine machine;
 

@@ -8,7 +8,10 @@
 #include "CudaUnderTest.h"
 #include "GraphReplay.h"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <sstream>
 
 using namespace sinkstate;
 using namespace sinkstate::test;
@@ -146,9 +149,9 @@ TEST_F(CudaSteps, AllocateNothingAndWaitForNothing) {
   for (int step = 0; step < 9; ++step)
     cuda.driver.enqueue(1, nullptr);
   EXPECT_EQ(count(), before);
-  // Per step: schedule, plan, provide, move, settle, advance, three layers of
-  // three kernels, one of one.
-  EXPECT_EQ(fake_calls("cuLaunchKernel") - launches, 9 * 16);
+  // Per step: schedule, plan, provide, settle, advance, three layers of four
+  // kernels, one of one.
+  EXPECT_EQ(fake_calls("cuLaunchKernel") - launches, 9 * 18);
 }
 
 TEST_F(CudaSteps, CanBeCapturedAtSeveralBatchSizesAndReplayed) {
@@ -179,6 +182,59 @@ TEST_F(CudaSteps, CanBeCapturedAtSeveralBatchSizesAndReplayed) {
     expectEqualStates(cuda, a[i], cpu, b[i], source.layers().size());
 }
 
+/// The kernels of a replayed step in the order in which the fake GPU runs them:
+/// what stands on a branch comes as late as is allowed.
+std::vector<std::string> kernelsOfAStep(CudaUnderTest &cuda,
+                                        DrivenRequest &request,
+                                        size_t padding) {
+  std::vector<DrivenRequest *> batch(padding);
+  batch.push_back(&request);
+  GraphReplay graphs(cuda.driver);
+  cuda.driver.step(batch);
+  fake_log(1);
+  cuda.driver.step(batch);
+  std::istringstream lines(fake_logged());
+  fake_log(0);
+  return {std::istream_iterator<std::string>(lines), {}};
+}
+
+/// Of the first kernel from `from` on with this in its name.
+size_t placeOf(const std::vector<std::string> &kernels, const char *name,
+               size_t from = 0) {
+  const auto found = std::find_if(
+      kernels.begin() + std::ptrdiff_t(from), kernels.end(),
+      [&](auto &kernel) { return kernel.find(name) != std::string::npos; });
+  EXPECT_NE(found, kernels.end()) << name;
+  return size_t(found - kernels.begin());
+}
+
+TEST_F(CudaSteps, OfFewProgramsDecodeBesideTheirPlan) {
+  CudaUnderTest cuda(source, cudaOptions(1), false);
+  DrivenRequest request = cuda.request(source, 1);
+  const auto kernels = kernelsOfAStep(cuda, request, 0);
+  const size_t decode = placeOf(kernels, "decode");
+  EXPECT_LT(decode, placeOf(kernels, "ss_schedule"));
+  EXPECT_LT(placeOf(kernels, "ss_provide_rows"), placeOf(kernels, "ss_move_rows"));
+  EXPECT_LT(placeOf(kernels, "ss_move_rows"), placeOf(kernels, "compact"));
+  EXPECT_EQ(std::count(kernels.begin(), kernels.end(), "ss_move_rows"), 3);
+}
+
+// A layer's decode must not run beside its moves.
+TEST_F(CudaSteps, OfManyProgramsMoveRowsBeforeTheSecondDecode) {
+  CudaUnderTest cuda(source, cudaOptions(9), false);
+  DrivenRequest request = cuda.request(source, 1);
+  const auto kernels = kernelsOfAStep(cuda, request, 8);
+  const size_t first = placeOf(kernels, "decode"),
+               second = placeOf(kernels, "decode", first + 1);
+  EXPECT_LT(placeOf(kernels, "ss_order_programs"), first);
+  EXPECT_LT(placeOf(kernels, "ss_plan_rows"), first);
+  EXPECT_GT(placeOf(kernels, "ss_provide_rows"), first);
+  EXPECT_LT(placeOf(kernels, "ss_move_all"), second);
+  // That of the first layer alone.
+  EXPECT_GT(placeOf(kernels, "ss_move_rows"), first);
+  EXPECT_EQ(std::count(kernels.begin(), kernels.end(), "ss_move_rows"), 1);
+}
+
 /// A step that is captured in two parts fails with parallel compactions and
 /// works without.
 TEST_F(CudaSteps, CanBeCapturedInPartsWithoutParallelCompactions) {
@@ -195,7 +251,11 @@ TEST_F(CudaSteps, CanBeCapturedInPartsWithoutParallelCompactions) {
     ASSERT_EQ(call.cuStreamCreate(&stream, 0), kSuccess);
     cuda.engine.beginStep(slots.data(), 1, stream);
     ASSERT_EQ(call.cuStreamBeginCapture(stream, 0), kSuccess);
-    cuda.driver.enqueueLayers(1, stream);
+    // With them the first compaction waits for a plan outside the capture.
+    if (streams < 0)
+      cuda.driver.enqueueLayers(1, stream);
+    else
+      EXPECT_ANY_THROW(cuda.driver.enqueueLayers(1, stream));
     CUgraph graph = nullptr;
     EXPECT_EQ(call.cuStreamEndCapture(stream, &graph),
               streams < 0 ? kSuccess : kErrorCaptureUnjoined);
