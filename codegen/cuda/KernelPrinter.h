@@ -57,7 +57,6 @@ private:
   void printTailBranch(mlir::scf::IfOp branch);
   void printParts(ssk::PartsOp parts);
   void printKept(ssk::PartsOp parts, mlir::ValueRange tiles, llvm::StringRef isFirst);
-  bool isGuarded(mlir::Operation *op, mlir::Value memory) const;
   void printSync();
   bool readsVariable(mlir::Value value, mlir::Value target) const;
   void printYields(mlir::ValueRange targets, mlir::ValueRange yielded);
@@ -77,6 +76,7 @@ private:
   // Tiles (CudaMemoryOps.cpp, CudaComputeOps.cpp).
   llvm::StringRef getName(mlir::Value value) const { return plan.lookup(value).name; }
   void declareTile(mlir::Value tile, llvm::StringRef initializer = {});
+  bool isGuarded(mlir::Operation *op, mlir::Value memory) const;
   void printLoad(ssk::LoadOp load);
   void printStore(ssk::StoreOp store);
   void printCopy(ssk::CopyOp copy);
