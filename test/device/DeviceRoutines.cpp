@@ -52,6 +52,22 @@ extern "C" __global__ void orthogonalize(double *gram, double *t,
 }
 )cuda";
 
+/// After a line that says what Element is: one register a thread.
+constexpr const char *kWidenSource = R"cuda(
+#include "ss/half.cuh"
+
+extern "C" __global__ void widen(const unsigned *registers, float *wide) {
+  constexpr int count = 4 / sizeof(Element);
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  Element from[count];
+  float to[count];
+  memcpy(from, registers + i, 4);
+  ss::widen(to, from);
+  for (int e = 0; e < count; ++e)
+    wide[i * count + e] = to[e];
+}
+)cuda";
+
 class DeviceRoutines final : public RoutineRunner {
 public:
   explicit DeviceRoutines(std::shared_ptr<const Context> gpu)
@@ -73,19 +89,44 @@ public:
     return run(m, "orthogonalize", {&gram, &t});
   }
 
+  std::vector<float> widen(const std::string &type,
+                           const std::vector<uint32_t> &registers) override {
+    constexpr unsigned threads = 64;
+    std::vector<float> wide(registers.size() * (type == "float8" ? 4 : 2));
+    const size_t bytes = registers.size() * 4, wideBytes = wide.size() * 4;
+    CurrentContext current(*context);
+    const Module module = compiled(
+        "widen_" + type, text("#include \"ss/half.cuh\"\nusing Element = ss::",
+                              type, ";", kWidenSource));
+    OwnStream stream(context);
+    DeviceMemory from(context, bytes), to(context, wideBytes);
+    stream.copyIn(from.address(), registers.data(), bytes);
+    CUdeviceptr addresses[] = {from.address(), to.address()};
+    void *parameters[] = {&addresses[0], &addresses[1]};
+    SS_CUDA(context->driver(),
+            cuLaunchKernel(module.function("widen"),
+                           unsigned(registers.size() / threads), 1, 1, threads,
+                           1, 1, 0, stream.get(), parameters, nullptr));
+    stream.copyOut(wide.data(), addresses[1], wideBytes);
+    return wide;
+  }
+
 private:
-  const Module &moduleOf(int m) {
-    if (auto known = modules.find(m); known != modules.end())
-      return known->second;
+  Module compiled(const std::string &name, const std::string &source) {
     std::vector<nvrtc::Header> headers;
     for (const DeviceHeader &header : getDeviceHeaderTexts())
       headers.push_back({header.name, header.text});
-    const std::string name = text("routines_", m);
-    const std::string cubin =
-        compiler
-            .compile({{name, text("constexpr int kSize = ", m, ";", kSource)}}, headers)
-            .front();
-    return modules.emplace(m, Module(context, name, cubin)).first->second;
+    return Module(context, name,
+                  compiler.compile({{name, source}}, headers).front());
+  }
+
+  const Module &moduleOf(int m) {
+    if (auto known = modules.find(m); known != modules.end())
+      return known->second;
+    return modules
+        .emplace(m, compiled(text("routines_", m),
+                             text("constexpr int kSize = ", m, ";", kSource)))
+        .first->second;
   }
 
   /// One warp a matrix; the first array holds the matrices. All come back.

@@ -8,6 +8,7 @@
 #include "Matrices.h"
 #include "SvdOracle.h"
 
+#include "numeric/Elements.h"
 #include "sinkstate/cpu_routines.h"
 
 #include <Eigen/SVD>
@@ -56,6 +57,21 @@ public:
     for (size_t i = 0; i < gram.size(); i += size_t(m * m))
       status.push_back(ss_cpu_routines()->ss_orthogonalize(m, &gram[i], &t[i]));
     return status;
+  }
+
+  std::vector<float> widen(const std::string &type,
+                           const std::vector<uint32_t> &registers) override {
+    using numeric::ElementType;
+    const ElementType element = type == "half"       ? ElementType::F16
+                                : type == "bfloat16" ? ElementType::BF16
+                                                     : ElementType::FP8;
+    std::vector<float> wide(registers.size() * (type == "float8" ? 4 : 2));
+    numeric::loadElements(element, wide.data(), registers.data(),
+                          int64_t(wide.size()));
+    if (element == ElementType::FP8) // which the runtime scales: undone, exactly
+      for (float &x : wide)
+        x *= numeric::ScaledE4M3::kScale;
+    return wide;
   }
 };
 

@@ -38,6 +38,9 @@ public:
                                        std::vector<double> &yt) = 0;
   virtual std::vector<int32_t> orthogonalize(int m, std::vector<double> &gram,
                                              std::vector<double> &t) = 0;
+  /// The numbers in whole registers of `type` (half, bfloat16 or float8), as f32.
+  virtual std::vector<float> widen(const std::string &type,
+                                   const std::vector<uint32_t> &registers) = 0;
 
   /// Null where nothing can be compiled; `reason` then says why.
   static std::unique_ptr<RoutineRunner> open(std::string &reason);
