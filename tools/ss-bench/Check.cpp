@@ -78,12 +78,18 @@ void DecodeBench::follow(Followed &state, int32_t set, bool compacts) {
     chooseSemantics(state, token, y);
   std::vector<double> expected;
   state.recurrence.step(token, state.semantics, expected);
+  states->engine().densify(int32_t(state.layer), state.slot, now.data());
+  // What a compaction before the token has dropped, its output does not have.
+  if (compacts && layer.compactsBefore) {
+    checkCompacted(state, now);
+    state.recurrence.read(token, state.semantics, expected);
+  }
   found.outputError = std::max(
       found.outputError,
       state.recurrence.outputError(y.data(), expected, state.semantics));
-  states->engine().densify(int32_t(state.layer), state.slot, now.data());
   if (compacts) {
-    checkCompacted(state, now);
+    if (!layer.compactsBefore)
+      checkCompacted(state, now);
     return;
   }
   for (double error : state.recurrence.stateErrors(now))
@@ -145,8 +151,10 @@ void DecodeBench::check() {
     (void)states->runSteps(set, 1);
     for (Followed &state : followed) {
       const LayerManifest &layer = layers()[state.layer];
-      // Pairs in the buffer after this token, if it were not compacted.
-      const int32_t pairs = states->countOf(state.layer, state.slot) + set + 1;
+      // Pairs in the buffer if it were never compacted, after this token, or
+      // before it where the layer compacts there.
+      const int32_t pairs = states->countOf(state.layer, state.slot) + set +
+                            !layer.compactsBefore;
       follow(state, set, !layer.denseForm && pairs % layer.buffer == 0);
     }
   }

@@ -251,6 +251,8 @@ typedef struct ss_layer_info {
   int32_t has_beta;
   int32_t active, buffer, phase;
   int32_t sink_form; /* 1: see ss_engine_set_sink */
+  int32_t compacts_before; /* 1: before its tokens, not after them; between steps
+                              a buffer may be full */
 } ss_layer_info;
 SS_API int32_t ss_layer_count(const ss_engine *engine);
 SS_API ss_result ss_layer_get_info(const ss_engine *engine, int32_t layer,

@@ -109,7 +109,7 @@ void CudaEngine::prepareMemory() {
     if (layer.deferred)
       buffered.push_back({at<int32_t>(places.count), nullptr, nullptr, nullptr,
                           nullptr, nullptr, layer.heads, layer.buffer, 0, 1, 0,
-                          0});
+                          0, 0});
     if (layer.denseForm)
       continue;
     if (!layout.pooled)
@@ -119,7 +119,7 @@ void CudaEngine::prepareMemory() {
                         at<int32_t>(places.dueCount),
                         at<int32_t>(places.order), layer.heads, layer.buffer,
                         layer.phase, 0, int32_t(places.sizes.breakEvenRank),
-                        layer.draft});
+                        layer.compactsBefore, layer.draft});
   }
   own->copyIn(memory.address() + CUdeviceptr(layout.scheduleLayers),
               buffered.data(), buffered.size() * sizeof(ss::ScheduleLayer));
@@ -382,11 +382,10 @@ void CudaEngine::decodeLayer(int32_t index, const ss_decode_args &args) {
          "before it took: call ss_end_step between steps");
   CurrentContext current(*context);
   const CUstream stream = asStream(args.stream);
-  const bool late = !layer.denseForm && layer.draft > 0;
-  if (late)
+  if (layer.compactsBefore)
     compactBefore(index, args.batch, stream);
   launchDecode(index, args);
-  if (!layer.denseForm && !late)
+  if (!layer.denseForm && !layer.compactsBefore)
     compactDue(index, args.batch, 1, compactions->fork(stream));
   decoded[size_t(index)] = true;
   ++decodedCount;

@@ -105,7 +105,8 @@ public:
   // CudaMeasurement.cpp: decodes alone, and states that are put where they were,
   // again and again.
   /// The decode kernels of all layers, args[i] for layer i, in the order that the
-  /// beginning of a step gives their programs; no step begins.
+  /// beginning of a step gives their programs; no step begins, so nothing is
+  /// compacted: no buffer may be full.
   void launchDecodes(std::span<const int32_t> slots,
                      std::span<const ss_decode_args> args, Stream stream);
   /// Blocks of at least rows[i] rows for states[i] of a layer, all of whose rows

@@ -16,7 +16,8 @@ using namespace sinkstate::runtime::cuda;
 
 namespace {
 
-/// Every type, a layer of dense form, different buffers and phases.
+/// Every type, a layer of dense form, different buffers and phases; two layers
+/// compact before their tokens.
 std::vector<LayerSpec> mixedLayers() {
   std::vector<LayerSpec> layers = {
       gdnLayer(4, 2, 24, 16), mamba2Layer(2, 1, 16, 24),
@@ -30,6 +31,7 @@ std::vector<LayerSpec> mixedLayers() {
     layers[i].policyValue = 1e-2;
   }
   layers[3].denseForm = true;
+  layers[1].before = layers[2].before = true;
   return layers;
 }
 
