@@ -50,9 +50,9 @@ struct LayerManifest {
   KernelIndex init = kNoKernel; ///< optional
 
   bool hasBuffer() const { return !denseForm || deferred; }
-  /// Pairs in the buffer of a factored layer between steps, at most.
+  /// Pairs in its buffer between steps, at most; 0 in the dense forms.
   int32_t mostPairs() const {
-    return compactsBefore ? buffer + draft : buffer - 1;
+    return denseForm ? 0 : compactsBefore ? buffer + draft : buffer - 1;
   }
   /// Rows in which nothing of a state can be lost: what `rank` must allow.
   int32_t neededRank() const;

@@ -128,6 +128,7 @@ TEST_F(CudaConsolidation, DeterministicWithALagIsTheCpusToTheBit) {
                 cpu.driver.step({&cpu.request}).y)
           << "token " << step;
     EXPECT_GT(cuda.engine.statistics().components_removed, 0);
+    cuda.engine.synchronize();
     expectClosed(cuda.engine.statistics());
   }
 }
