@@ -4,7 +4,7 @@
 
 // gdn_densify_h32_kh16_128x128_a8_b8_f32_1ee6be16: densify
 //
-// One warp a program, 1 program a block, in a loop over programs.
+// One warp a task, 32 tasks a program, in a loop over tasks.
 // reads rows, weights, row_base, rank, count, buffer_k, buffer_u, buffer_g, work, work_count,
 // out_base
 // writes out
@@ -27,7 +27,9 @@ gdn_densify_h32_kh16_128x128_a8_b8_f32_1ee6be16(
     int64_t programs) {
   const int64_t program_end = min(programs, int64_t(work_count[0]));
   const int64_t program_step = int64_t(gridDim.x);
-  for (int64_t program = blockIdx.x; program < program_end; program += program_step) {
+  for (int64_t task = blockIdx.x; task < program_end * 32; task += program_step) {
+    const int64_t program = task / 32;
+
     const int64_t state = work[program];
     const int64_t slot = state / 32;
     const int64_t head = state % 32;
@@ -38,7 +40,9 @@ gdn_densify_h32_kh16_128x128_a8_b8_f32_1ee6be16(
     const int64_t pairs = count[slot] + count_ahead;
     const int64_t output = out_base[program];
     const float decay_before = pairs > 0 ? buffer_g[state * 8 + pairs - 1] : 0.0f;
-    for (int64_t i = 0; i < 128; i += 4) {
+    {
+      const int64_t i = task % 32 * 4;
+
       // columns of H: what is stored, then the buffered pairs
       float h[4][4];
       if (is_dense) {

@@ -28,6 +28,16 @@ KernelPrinter::KernelPrinter(ssk::KernelOp kernel, const CudaPrintOptions &optio
     : kernel(kernel), options(options), forming(kernel),
       plan(kernel, forming, getReservedNames()), info(getCudaKernelInfo(kernel)) {
   kernel.walk([&](ssk::PartsOp found) { parts = found; });
+  if (info.loops)
+    kernel.walk([&](scf::ForOp loop) {
+      if (loop->hasAttr(ssk::SSKDialect::kIndependentAttr))
+        spread = loop;
+    });
+}
+
+/// Of an independent loop.
+static int64_t getIterations(scf::ForOp loop) {
+  return *getConstantIntValue(loop.getUpperBound()) / *getConstantIntValue(loop.getStep());
 }
 
 std::string KernelPrinter::print() {
@@ -85,7 +95,12 @@ void KernelPrinter::printBanner() {
              (info.isSharedDynamic ? " bytes of dynamic shared memory"
                                    : " bytes of shared memory") +
              (parts ? " a warp" : "");
-  out.comment(frame + (info.loops ? ", in a loop over programs." : "."));
+  if (spread)
+    frame = "One warp a task, " + std::to_string(getIterations(spread)) +
+            " tasks a program, in a loop over tasks";
+  else if (info.loops)
+    frame += ", in a loop over programs";
+  out.comment(frame + ".");
   SmallVector<StringRef> read, written;
   for (BlockArgument argument : kernel.getBody().getArguments()) {
     if (!isa<ssk::GlobalType>(argument.getType()))
@@ -234,8 +249,14 @@ void KernelPrinter::openProgramLoop(StringRef first, int64_t perBlock) {
   if (perBlock > 1)
     step += " * " + std::to_string(perBlock);
   out.line("const int64_t program_step = " + step + ";");
-  out.open("for (int64_t program = " + first + "; program < " + end +
-           "; program += program_step)");
+  // A task is a program or, of one with an independent loop, an iteration of it.
+  std::string task = spread ? "task" : "program", tasks = end.str();
+  if (spread)
+    tasks += " * " + std::to_string(getIterations(spread));
+  out.open("for (int64_t " + task + " = " + first + "; " + task + " < " + tasks + "; " + task +
+           " += program_step)");
+  if (spread)
+    out.line("const int64_t program = task / " + Twine(getIterations(spread)) + ";");
   // Other lanes may still read what the last program left in the scratch.
   if (!kernel.getBody().getOps<ssk::AllocOp>().empty())
     out.line("__syncwarp();");
@@ -341,7 +362,21 @@ void KernelPrinter::declareCarried(Value target, Value init) {
   out.line("ss::assign(" + getName(target) + ", " + getName(init) + ");");
 }
 
+/// The one iteration that a task of the kernel is.
+void KernelPrinter::printIteration(scf::ForOp loop) {
+  out.line("{");
+  out.indent();
+  std::string step = getText(loop.getStep());
+  out.line("const int64_t " + getName(loop.getInductionVar()) + " = task % " +
+           Twine(getIterations(loop)) + (step == "1" ? "" : " * " + step) + ";");
+  printBlock(*loop.getBody(), /*isTail=*/false);
+  out.outdent();
+  out.line("}");
+}
+
 void KernelPrinter::printFor(scf::ForOp loop) {
+  if (loop == spread)
+    return printIteration(loop);
   for (auto [argument, init] : llvm::zip(loop.getRegionIterArgs(), loop.getInitArgs()))
     declareCarried(argument, init);
   if (loop->hasAttr(kUnrollAttr))

@@ -49,6 +49,7 @@ private:
   void printNote(mlir::Operation &op);
   void printStatement(mlir::Operation &op);
   void printFor(mlir::scf::ForOp loop);
+  void printIteration(mlir::scf::ForOp loop);
   bool isConditional(mlir::scf::IfOp branch) const;
   void printIf(mlir::scf::IfOp branch);
   bool printsAnything(mlir::scf::IfOp branch, mlir::Region &side) const;
@@ -97,6 +98,9 @@ private:
   codegen::TextWriter out;
   CudaKernelInfo info;
   ssk::PartsOp parts; ///< of the kernel, or null
+  /// An independent loop whose iterations are the tasks of the loop over programs,
+  /// or null.
+  mlir::scf::ForOp spread;
   llvm::StringRef lastNote;
   /// The element that an argument of the map being printed stands for.
   llvm::DenseMap<mlir::Value, std::string> elements;

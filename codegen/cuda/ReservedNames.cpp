@@ -29,7 +29,7 @@ static constexpr const char *kReserved[] = {
     "tanh", "tanhf", "trunc", "truncf", "INFINITY", "NAN", "main", "ss", "asm",
     // Variables of every kernel, and the loops over a tile's registers.
     "lane", "warp", "warps", "program", "programs", "program_end",
-    "program_step", "scratch", "scratch_of_programs", "scratch_of_warps", "shared_memory", "e", "r"};
+    "program_step", "task", "scratch", "scratch_of_programs", "scratch_of_warps", "shared_memory", "e", "r"};
 
 const llvm::StringSet<> &cuda::getReservedNames() {
   static const llvm::StringSet<> names = [] {

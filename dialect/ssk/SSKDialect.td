@@ -54,11 +54,16 @@ def SSK_Dialect : Dialect {
     /// Argument attribute (integer) of an i32 or i64: a positive number that
     /// divides it, a promise of the caller that allows wide accesses.
     static constexpr ::llvm::StringLiteral kDivisibleByAttr = "ssk.divisible_by";
+    /// Attribute (unit) of an `scf.for`: its iterations may run at the same time,
+    /// none reads what another one writes. It ends its kernel, which writes no
+    /// memory beside it; bounds are constant.
+    static constexpr ::llvm::StringLiteral kIndependentAttr = "ssk.independent";
 
     void registerTypes();
     void registerOps();
   }];
   let hasRegionArgAttrVerify = 1;
+  let hasOperationAttrVerify = 1;
 }
 
 class SSK_Type<string cppName, string typeMnemonic, list<Trait> traits = []>

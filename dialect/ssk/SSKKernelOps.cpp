@@ -3,6 +3,7 @@
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/FunctionImplementation.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -189,29 +190,46 @@ static LogicalResult verifySums(PartsOp op) {
   return success();
 }
 
-/// Only what follows the operation in its block may come after it, and no global
-/// may be written before it.
-static LogicalResult verifyPlace(PartsOp op) {
+/// Only what follows the operation in its block may come after it, and nothing
+/// (`globalAlone`: no global) may be written before it. `why` not. In place of
+/// it a program may write only with `globalAlone`.
+static LogicalResult verifyPlace(Operation *op, bool globalAlone, StringRef why) {
   for (Operation *at = op; !isa<KernelOp>(at); at = at->getParentOp()) {
     Operation *parent = at->getParentOp();
     if (!parent || !isa<KernelOp, scf::IfOp>(parent))
-      return op.emitOpError("is in ")
+      return op->emitOpError("is in ")
              << (parent ? parent->getName().getStringRef() : "nothing")
              << ", expected a kernel and branches alone around it";
     if (at != op && (at->getNextNode() != at->getBlock()->getTerminator() ||
                      at->getNumResults() != 0))
-      return op.emitOpError("is in a branch that something follows, or that has "
-                            "results, expected one that ends its block");
+      return op->emitOpError("is in a branch that something follows, or that has "
+                             "results, expected one that ends its block");
+    SmallVector<Operation *> beside;
     for (Operation &before : llvm::make_range(at->getBlock()->begin(),
                                               Block::iterator(at)))
-      if (Operation *write = findWrite(&before, /*globalAlone=*/true)) {
-        InFlightDiagnostic error = op.emitOpError(
-            "comes after a write to a global, expected none before it: all warps "
-            "of a program would make it");
+      beside.push_back(&before);
+    if (!globalAlone && isa<scf::IfOp>(parent))
+      for (Region &side : parent->getRegions())
+        if (&side != at->getParentRegion())
+          side.walk([&](Operation *other) { beside.push_back(other); });
+    for (Operation *other : beside)
+      if (Operation *write = findWrite(other, globalAlone)) {
+        InFlightDiagnostic error =
+            op->emitOpError("comes after a write to ")
+            << (globalAlone ? "a global" : "memory")
+            << ", expected none before it" << (globalAlone ? ": " : " or in its place: ")
+            << why;
         error.attachNote(write->getLoc()) << "it is written here";
         return error;
       }
   }
+  return success();
+}
+
+static LogicalResult verifyPlace(PartsOp op) {
+  if (failed(verifyPlace(op, /*globalAlone=*/true,
+                         "all warps of a program would make it")))
+    return failure();
   WalkResult others = op->getParentOfType<KernelOp>().walk([&](PartsOp other) {
     return other == op ? WalkResult::advance() : WalkResult::interrupt();
   });
@@ -371,4 +389,39 @@ void CallOp::getEffects(
   for (int64_t operand : getWrites())
     effects.emplace_back(MemoryEffects::Write::get(),
                          &getArgsMutable()[operand]);
+}
+
+//===----------------------------------------------------------------------===//
+// Independent loops
+//===----------------------------------------------------------------------===//
+
+/// Whether the counter of a loop takes 0, step, 2 step and so on to a constant.
+static bool hasConstantBounds(scf::ForOp loop) {
+  APInt upper, step;
+  return matchPattern(loop.getLowerBound(), m_Zero()) &&
+         matchPattern(loop.getUpperBound(), m_ConstantInt(&upper)) &&
+         matchPattern(loop.getStep(), m_ConstantInt(&step)) && step.sgt(0) &&
+         upper.sgt(0) && upper.srem(step).isZero();
+}
+
+LogicalResult SSKDialect::verifyOperationAttribute(Operation *op,
+                                                   NamedAttribute attribute) {
+  if (attribute.getName() != kIndependentAttr)
+    return success();
+  auto loop = dyn_cast<scf::ForOp>(op);
+  if (!loop || !isa<UnitAttr>(attribute.getValue()))
+    return op->emitOpError("has 'ssk.independent' = ")
+           << attribute.getValue()
+           << ", expected it on an scf.for, without a value";
+  if (loop.getNumResults() != 0)
+    return op->emitOpError("is independent and carries values from one iteration "
+                           "to the next, expected none");
+  if (!hasConstantBounds(loop))
+    return op->emitOpError("is independent, expected a constant number of "
+                           "iterations from 0 on");
+  if (op->getNextNode() != op->getBlock()->getTerminator())
+    return op->emitOpError("is independent and not the last of its block, "
+                           "expected nothing behind it");
+  return verifyPlace(op, /*globalAlone=*/false,
+                     "all warps that run iterations would make it");
 }

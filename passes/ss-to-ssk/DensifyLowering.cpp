@@ -128,7 +128,7 @@ void Densify::run(Value output) {
   }
   if (!t.shape.channelDecay)
     logDecay = t.runningDecay();
-  k.loop(k.index(0), k.index(t.shape.dk), n, [&](Value c) {
+  k.independentLoop(t.shape.dk, n, [&](Value c) {
     k.note("columns of H: what is stored, then the buffered pairs");
     Value sum = !t.shape.mayBeDense()
                     ? components(c)

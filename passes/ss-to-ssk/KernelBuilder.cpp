@@ -368,6 +368,14 @@ void KernelBuilder::loop(Value from, Value to, int64_t step,
   });
 }
 
+void KernelBuilder::independentLoop(int64_t to, int64_t step,
+                                    llvm::function_ref<void(Value)> body) {
+  Value end = index(to);
+  loop(index(0), end, step, body);
+  b.getInsertionBlock()->back().setAttr(ssk::SSKDialect::kIndependentAttr,
+                                        b.getUnitAttr());
+}
+
 Values KernelBuilder::parts(int64_t count, TypeRange sums,
                             llvm::function_ref<Values(Value)> body,
                             llvm::function_ref<Values(ValueRange)> last) {

@@ -146,6 +146,10 @@ public:
               mlir::ValueRange carried, LoopBody body);
   void loop(mlir::Value from, mlir::Value to, int64_t step,
             llvm::function_ref<void(mlir::Value)> body);
+  /// A loop from 0 to `to` whose iterations may run at the same time:
+  /// SSKDialect::kIndependentAttr.
+  void independentLoop(int64_t to, int64_t step,
+                       llvm::function_ref<void(mlir::Value)> body);
   /// The sums over `count` parts of what `body` returns for each; the last part
   /// adds what `last` makes of it.
   Values parts(int64_t count, mlir::TypeRange sums,

@@ -4,29 +4,43 @@
 
 #include "capi/Failure.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace sinkstate::runtime::cuda {
 
+constexpr int kFoldStreams = 2;
+
 CompactionStreams::CompactionStreams(std::shared_ptr<const Context> owner,
-                                     int count)
-    : context(std::move(owner)), branches(size_t(count)) {
+                                     int count, size_t aheadCount)
+    : context(std::move(owner)) {
   if (count == 0)
     return;
-  const Driver &driver = context->driver();
+  compactions.branches.resize(size_t(count));
+  folds.branches.resize(kFoldStreams);
+  if (aheadCount > 0)
+    ahead.branches.resize(size_t(count));
+  finished.resize(aheadCount);
   try {
-    // Decode is what the caller waits for: its blocks go first.
+    // Decode is what the caller waits for: its blocks go before compactions.
     int lowest = 0, highest = 0;
-    SS_CUDA(driver, cuCtxGetStreamPriorityRange(&lowest, &highest));
-    for (Branch &branch : branches) {
-      SS_CUDA(driver, cuStreamCreateWithPriority(&branch.stream,
-                                                 kStreamNonBlocking, lowest));
-      SS_CUDA(driver, cuEventCreate(&branch.event, kEventDisableTiming));
-    }
+    SS_CUDA(context->driver(), cuCtxGetStreamPriorityRange(&lowest, &highest));
+    create(planning, highest);
+    for (Ring *ring : {&compactions, &folds, &ahead})
+      for (Branch &branch : ring->branches)
+        create(branch, lowest);
+    for (CUevent &event : finished)
+      SS_CUDA(context->driver(), cuEventCreate(&event, kEventDisableTiming));
   } catch (...) {
     release();
     throw;
   }
+}
+
+void CompactionStreams::create(Branch &branch, int priority) const {
+  SS_CUDA(context->driver(), cuStreamCreateWithPriority(
+                                 &branch.stream, kStreamNonBlocking, priority));
+  SS_CUDA(context->driver(), cuEventCreate(&branch.event, kEventDisableTiming));
 }
 
 CompactionStreams::~CompactionStreams() {
@@ -40,13 +54,19 @@ CompactionStreams::~CompactionStreams() {
 
 void CompactionStreams::release() noexcept {
   const Driver::Functions &functions = context->driver().functions();
-  for (Branch &branch : branches) {
+  auto releaseBranch = [&](Branch &branch) {
     if (branch.event)
       (void)functions.cuEventDestroy(branch.event);
     if (branch.stream)
       (void)functions.cuStreamDestroy(branch.stream);
-  }
-  branches.clear();
+    branch = {};
+  };
+  releaseBranch(planning);
+  for (Ring *ring : {&compactions, &folds, &ahead})
+    std::for_each(ring->branches.begin(), ring->branches.end(), releaseBranch);
+  for (CUevent &event : finished)
+    if (CUevent old = std::exchange(event, nullptr))
+      (void)functions.cuEventDestroy(old);
 }
 
 /// An event may be recorded again as soon as the wait for it is queued.
@@ -56,22 +76,69 @@ void CompactionStreams::order(CUstream first, CUevent event,
   SS_CUDA(context->driver(), cuStreamWaitEvent(second, event, 0));
 }
 
-CUstream CompactionStreams::fork(CUstream from) {
-  if (branches.empty())
+CUstream CompactionStreams::plan(CUstream from) {
+  if (compactions.branches.empty())
     return from;
-  Branch &branch = branches[next];
-  next = (next + 1) % branches.size();
+  order(from, planning.event, planning.stream);
+  planning.forked = true;
+  return planning.stream;
+}
+
+void CompactionStreams::planned() {
+  if (planning.forked)
+    SS_CUDA(context->driver(), cuEventRecord(planning.event, planning.stream));
+}
+
+void CompactionStreams::joinPlan(CUstream into) {
+  // Not again if this fails: what an abandoned capture held cannot be joined.
+  if (std::exchange(planning.forked, false))
+    order(planning.stream, planning.event, into);
+}
+
+CUstream CompactionStreams::fork(CUstream from) {
+  return forkInto(compactions, from);
+}
+
+CUstream CompactionStreams::forkFold(CUstream from) {
+  return forkInto(folds, from);
+}
+
+CUstream CompactionStreams::forkAhead(CUstream from) {
+  return forkInto(ahead, from);
+}
+
+void CompactionStreams::finishAhead(size_t number, CUstream branch) const {
+  if (!finished.empty())
+    SS_CUDA(context->driver(), cuEventRecord(finished[number], branch));
+}
+
+void CompactionStreams::joinAhead(size_t number, CUstream into) const {
+  if (!finished.empty())
+    SS_CUDA(context->driver(), cuStreamWaitEvent(into, finished[number], 0));
+}
+
+CUstream CompactionStreams::forkInto(Ring &ring, CUstream from) {
+  if (ring.branches.empty())
+    return from;
+  Branch &branch = ring.branches[ring.next];
+  ring.next = (ring.next + 1) % ring.branches.size();
   order(from, branch.event, branch.stream);
+  // Once is enough.
+  if (planning.forked && !branch.forked)
+    SS_CUDA(context->driver(),
+            cuStreamWaitEvent(branch.stream, planning.event, 0));
   branch.forked = true;
   return branch.stream;
 }
 
 void CompactionStreams::join(CUstream into) {
-  for (Branch &branch : branches)
-    // Not again if this fails: what an abandoned capture held cannot be joined.
-    if (std::exchange(branch.forked, false))
-      order(branch.stream, branch.event, into);
-  next = 0;
+  for (Ring *ring : {&compactions, &folds, &ahead}) {
+    for (Branch &branch : ring->branches)
+      if (std::exchange(branch.forked, false)) // as in joinPlan
+        order(branch.stream, branch.event, into);
+    ring->next = 0;
+  }
+  joinPlan(into);
 }
 
 } // namespace sinkstate::runtime::cuda

@@ -7,6 +7,7 @@
 #include "engine/Sinks.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace sinkstate::runtime::cuda {
 namespace {
@@ -53,8 +54,11 @@ CudaEngine::CudaEngine(std::shared_ptr<const Package> loaded,
   mover = std::make_unique<PieceMover>(context, *handOver);
   denseWork = std::make_unique<DenseWork>(context);
   own = std::make_unique<OwnStream>(context);
+  for (size_t i = 0; i < manifest.layers.size(); ++i)
+    if (manifest.layers[i].compactsBefore)
+      beforeLayers.push_back(int32_t(i));
   compactions = std::make_unique<CompactionStreams>(
-      context, std::max(0, options.compaction_streams));
+      context, std::max(0, options.compaction_streams), beforeLayers.size());
   memory = DeviceMemory(context, size_t(layout.bytes));
   if (layout.pooled)
     makePools(compiler, options);
@@ -266,13 +270,33 @@ void CudaEngine::beginStep(std::span<const int32_t> slots, Stream stream) {
     consolidator->beginStep(asStream(stream));
   tendPools(asStream(stream), 0, true);
   stepOrdered = hasOrder(int32_t(slots.size()));
-  bookkeeping->begin(schedule(), slots, stepOrdered, asStream(stream));
-  if (pools)
-    pools->prepare(1, asStream(stream), !isCaptured(asStream(stream)));
+  planStep(slots, asStream(stream));
   stepBatch = int32_t(slots.size());
   std::fill(decoded.begin(), decoded.end(), false);
   decodedCount = 0;
+  aheadCount = 0;
   stepTokens.clear();
+}
+
+/// What is due, and the rows that its compactions need. Few programs leave
+/// multiprocessors idle: their decodes do not wait for it, since it changes no
+/// count, no rank and no place, and rows move behind them. Where decodes fill the
+/// GPU its blocks would find no room beside them, and a compaction that does not
+/// stand right behind its decode would be in the way of later ones.
+void CudaEngine::planStep(std::span<const int32_t> slots, CUstream stream) {
+  const bool counted = !isCaptured(stream);
+  const CUstream branch = compactions->plan(stream);
+  bookkeeping->list(schedule(), slots, branch);
+  if (pools)
+    pools->plan(1, branch, counted);
+  rowsMoved = stepOrdered;
+  if (pools && rowsMoved)
+    pools->moveAll(branch);
+  compactions->planned();
+  if (!stepOrdered)
+    return;
+  bookkeeping->order(schedule(), slots, stream);
+  compactions->joinPlan(stream);
 }
 
 /// An order helps where multiprocessors have several programs each: the large ones
@@ -366,11 +390,54 @@ void CudaEngine::launchCompact(int32_t index, int32_t batch,
 }
 
 void CudaEngine::compactDue(int32_t index, int32_t batch, int32_t countAhead,
-                            CUstream stream) {
+                            CUstream stream, bool beside) {
   bindRounding(index);
-  if (layout.layers[size_t(index)].sizes.denseFallback)
+  if (pools && !rowsMoved)
+    pools->move(size_t(index), stream);
+  const LayerLayout &sizes = layout.layers[size_t(index)].sizes;
+  if (!sizes.denseFallback)
+    return launchCompact(index, batch, countAhead, stream);
+  // A matrix of f16 may turn out not to fit, and is compacted then. Otherwise
+  // these are different states.
+  const bool apart = beside && sizes.storage != Storage::F16;
+  const CUstream folding = apart ? compactions->forkFold(stream) : stream;
+  if (!apart)
     launchFold(index, batch, countAhead, stream);
   launchCompact(index, batch, countAhead, stream);
+  if (apart)
+    launchFold(index, batch, countAhead, folding);
+}
+
+/// Layers behind this one within which a compaction that comes before a token
+/// begins beside this one's decode: so many that their decodes take as long as it
+/// does, and not many more, since decodes get less done beside it.
+int32_t CudaEngine::layersAhead(const LayerManifest &layer,
+                                int32_t batch) const {
+  // Microseconds on an H200, where one warp has a program.
+  constexpr double kCompaction = 50, kShortDecode = 5, kDecodeWave = 16;
+  constexpr double kWarps = 16; // of decodes on a multiprocessor
+  constexpr int32_t kLeast = 2;
+  const double waves = double(batch) * layer.heads /
+                       (kWarps * context->multiprocessors());
+  const double decode = kShortDecode + kDecodeWave * waves;
+  return std::max(kLeast, int32_t(std::ceil(kCompaction / decode)));
+}
+
+/// Queues what layers not far behind this one compact before their tokens, each on
+/// a branch; if this is one of them, its decode comes after its own.
+void CudaEngine::compactAhead(int32_t index, int32_t batch, CUstream stream) {
+  const int32_t last =
+      index + layersAhead(manifest.layers[size_t(index)], batch);
+  for (; aheadCount < beforeLayers.size() && beforeLayers[aheadCount] <= last;
+       ++aheadCount) {
+    const CUstream branch = compactions->forkAhead(stream);
+    compactBefore(beforeLayers[aheadCount], batch, branch);
+    compactions->finishAhead(aheadCount, branch);
+  }
+  const auto own =
+      std::lower_bound(beforeLayers.begin(), beforeLayers.end(), index);
+  if (own != beforeLayers.end() && *own == index)
+    compactions->joinAhead(size_t(own - beforeLayers.begin()), stream);
 }
 
 void CudaEngine::decodeLayer(int32_t index, const ss_decode_args &args) {
@@ -382,11 +449,10 @@ void CudaEngine::decodeLayer(int32_t index, const ss_decode_args &args) {
          "before it took: call ss_end_step between steps");
   CurrentContext current(*context);
   const CUstream stream = asStream(args.stream);
-  if (layer.compactsBefore)
-    compactBefore(index, args.batch, stream);
+  compactAhead(index, args.batch, stream);
   launchDecode(index, args);
   if (!layer.denseForm && !layer.compactsBefore)
-    compactDue(index, args.batch, 1, compactions->fork(stream));
+    compactDue(index, args.batch, 1, compactions->fork(stream), true);
   decoded[size_t(index)] = true;
   ++decodedCount;
 }

@@ -128,17 +128,21 @@ public:
 private:
   void launchDecode(int32_t layer, const ss_decode_args &args);
   /// What the layer's states that are due need, matrices and compactions.
+  /// `beside`: until the end of the step, and nothing on `stream` waits for it.
   void compactDue(int32_t layer, int32_t batch, int32_t countAhead,
-                  CUstream stream);
+                  CUstream stream, bool beside);
   /// `countAhead`: pairs beyond the slots' counts.
   void launchCompact(int32_t layer, int32_t batch, int32_t countAhead,
                      CUstream stream);
+  int32_t layersAhead(const LayerManifest &layer, int32_t batch) const;
+  void compactAhead(int32_t layer, int32_t batch, CUstream stream);
   const LayerManifest &checkedLayer(int32_t layer) const;
   void checkSlot(int32_t slot) const;
   void resetStates(int32_t slot, CUstream stream);
   void checkStep(const LayerManifest &layer, int32_t index,
                  const ss_decode_args &args) const;
   bool hasOrder(int32_t batch) const;
+  void planStep(std::span<const int32_t> slots, CUstream stream);
   void beginAfter(CUstream stream);
   void makeConsolidator(const KernelCompiler &compiler,
                         const ss_engine_options &options);
@@ -282,8 +286,13 @@ private:
   /// Batch of the step that has begun; 0: none has.
   int32_t stepBatch = 0;
   bool stepOrdered = false; ///< its decodes have an order of programs
+  bool rowsMoved = false;   ///< of all layers, before the first decode
   std::vector<bool> decoded; ///< layers of this step
   int32_t decodedCount = 0;
+  /// Layers that compact before their tokens, and so many of them have begun to
+  /// in this step.
+  std::vector<int32_t> beforeLayers;
+  size_t aheadCount = 0;
   /// Tokens that its layers take, by row; empty: one each.
   std::vector<int32_t> stepTokens;
 

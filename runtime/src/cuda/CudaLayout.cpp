@@ -106,6 +106,8 @@ void CudaLayout::placeLists(const LayerManifest &layer, LayerPlaces &places) {
   places.denseCount = take(1, sizeof(int32_t));
   places.densePlace = take(sizes.states, sizeof(int64_t));
   places.noted = take(sizes.states, sizeof(int32_t));
+  places.asked = take(2 * sizes.states, sizeof(int32_t));
+  places.askedCount = take(1, sizeof(int32_t));
   places.last = take(sizes.states, sizeof(int32_t));
   places.lastCount = take(1, sizeof(int32_t));
   places.placing = take(2 * sizes.states, sizeof(int32_t));

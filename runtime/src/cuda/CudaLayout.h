@@ -33,7 +33,7 @@ struct LayerPlaces {
   int64_t due = 0, dueCount = 0;
   /// With pools: states to write as matrices, and where.
   int64_t denseWork = 0, denseCount = 0, densePlace = 0,
-          noted = 0, last = 0, lastCount = 0;
+          noted = 0, asked = 0, askedCount = 0, last = 0, lastCount = 0;
   int64_t placing = 0; ///< [2, states], for RowPools::place
   /// Of layers whose dense states may come back: the rank up to which, and what
   /// the decomposition works on.

@@ -14,7 +14,8 @@ void CudaEngine::launchDecodes(std::span<const int32_t> slots,
   CurrentContext current(*context);
   beginAfter(asStream(stream));
   stepOrdered = hasOrder(int32_t(slots.size()));
-  bookkeeping->begin(schedule(), slots, stepOrdered, asStream(stream));
+  if (stepOrdered)
+    bookkeeping->order(schedule(), slots, asStream(stream));
   stepBatch = int32_t(slots.size());
   for (size_t layer = 0; layer < args.size(); ++layer)
     launchDecode(int32_t(layer), args[layer]);

@@ -9,6 +9,9 @@
 
 namespace sinkstate::runtime::cuda {
 
+/// Blocks of a fold on each multiprocessor.
+static constexpr int kFoldBlocks = 4;
+
 void CudaEngine::makePools(const KernelCompiler &compiler,
                            const ss_engine_options &options) {
   exhaustion = options.exhaustion;
@@ -136,7 +139,10 @@ void CudaEngine::launchFold(int32_t index, int32_t batch, int32_t countAhead,
                                        ? at<float>(places.rows)
                                        : nullptr);
   values.setPointer(Argument::OutBase, at<int64_t>(places.densePlace));
-  kernels->launch(layer.densify, values, int64_t(batch) * layer.heads, stream);
+  // Few states are held as matrices, and blocks without work stand in the way of
+  // the next decode's.
+  kernels->launch(layer.densify, values, int64_t(batch) * layer.heads, stream,
+                  int64_t(kFoldBlocks) * context->multiprocessors());
   if (places.sizes.storage == Storage::F16)
     pools->checkRange(size_t(index), stream);
   if (places.mostBack > 0)

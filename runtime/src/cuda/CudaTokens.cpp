@@ -17,7 +17,7 @@ namespace sinkstate::runtime::cuda {
 /// What begin or nextToken listed of a layer that compacts before its tokens, with
 /// all the pairs that are in the buffer.
 void CudaEngine::compactBefore(int32_t index, int32_t batch, CUstream stream) {
-  compactDue(index, batch, 0, stream);
+  compactDue(index, batch, 0, stream, false);
   // The token reads what went dense as a matrix.
   if (pools)
     pools->settleLayer(size_t(index), stream);
@@ -35,7 +35,7 @@ void CudaEngine::prepareToken(int32_t index, int32_t countAhead,
   // is no memory the device says so.
   if (counted)
     (void)pools->tend(slotsInUse(), false, true, false, stream);
-  pools->prepareLayer(size_t(index), countAhead, stream, counted);
+  pools->planLayer(size_t(index), countAhead, stream, counted);
 }
 
 /// The list of what was due is made anew for the next token.
@@ -60,8 +60,10 @@ void CudaEngine::noteStepTokens(const LayerManifest &layer,
   }
   stepTokens = std::move(counts);
   // Each token makes lists of its own.
+  compactions->joinPlan(static_cast<CUstream>(args.stream));
   if (pools)
     pools->cancel(true, static_cast<CUstream>(args.stream));
+  rowsMoved = false;
   handOver->takeTokens(schedule(), {args.slots, size_t(args.batch)},
                        stepTokens, static_cast<CUstream>(args.stream));
 }
@@ -101,7 +103,7 @@ void CudaEngine::decodeTokens(int32_t index, const ss_decode_args &args,
     launchDecode(index, one);
     if (layer.denseForm || before)
       continue;
-    compactDue(index, args.batch, 1, stream);
+    compactDue(index, args.batch, 1, stream, false);
     if (pools)
       pools->settleLayer(size_t(index), stream);
     noteCompacted(index, stream);

@@ -27,6 +27,7 @@ DeviceSchedule::DeviceSchedule(std::shared_ptr<const Context> owner,
                                                            sizeof kSource)}},
                               {})[0]),
       scheduleFunction(module.function("ss_schedule")),
+      orderFunction(module.function("ss_order_programs")),
       advanceFunction(module.function("ss_advance")),
       resetFunction(module.function("ss_reset_slot")) {}
 
@@ -38,13 +39,22 @@ void DeviceSchedule::launch(CUfunction function, unsigned blocks,
                          parameters, nullptr));
 }
 
-void DeviceSchedule::begin(ss::Schedule tables, std::span<const int32_t> slots,
-                           bool ordered, CUstream stream) const {
+void DeviceSchedule::list(ss::Schedule tables, std::span<const int32_t> slots,
+                          CUstream stream) const {
   const int32_t *list = slots.data();
   int32_t batch = int32_t(slots.size());
   void *parameters[] = {&tables, &list, &batch};
-  launch(scheduleFunction,
-         unsigned(std::max(1, tables.layer_count)) * (ordered ? 2 : 1), ordered ? kOrderThreads : kThreads, stream, parameters);
+  launch(scheduleFunction, unsigned(std::max(1, tables.layer_count)), kThreads,
+         stream, parameters);
+}
+
+void DeviceSchedule::order(ss::Schedule tables, std::span<const int32_t> slots,
+                           CUstream stream) const {
+  const int32_t *list = slots.data();
+  int32_t batch = int32_t(slots.size());
+  void *parameters[] = {&tables, &list, &batch};
+  launch(orderFunction, unsigned(tables.layer_count), kOrderThreads, stream,
+         parameters);
 }
 
 void DeviceSchedule::advance(ss::Schedule tables,

@@ -16,9 +16,12 @@ public:
   DeviceSchedule(std::shared_ptr<const Context> context,
                  const KernelCompiler &compiler);
 
-  /// Makes the work lists of all layers and, if asked, the orders in which the
-  /// programs of their decodes begin: of at most as many rows as slots.
-  void begin(ss::Schedule tables, std::span<const int32_t> slots, bool ordered,
+  /// Makes the work lists of all layers.
+  void list(ss::Schedule tables, std::span<const int32_t> slots,
+            CUstream stream) const;
+  /// The orders in which the programs of all layers' decodes begin: of at most as
+  /// many rows as slots, and of one layer at least.
+  void order(ss::Schedule tables, std::span<const int32_t> slots,
              CUstream stream) const;
   /// Brings counts and positions forward.
   void advance(ss::Schedule tables, std::span<const int32_t> slots,
@@ -32,7 +35,7 @@ private:
 
   std::shared_ptr<const Context> context;
   Module module;
-  CUfunction scheduleFunction, advanceFunction, resetFunction;
+  CUfunction scheduleFunction, orderFunction, advanceFunction, resetFunction;
 };
 
 } // namespace sinkstate::runtime::cuda

@@ -13,6 +13,12 @@ namespace {
 /// Shared memory that a kernel gets without asking.
 constexpr int kOrdinarySharedBytes = 48 * 1024;
 
+/// Percent of a multiprocessor's memory that all kernels want as shared memory.
+/// Blocks of two kernels are on one multiprocessor only where both agree: with the
+/// driver's choices a decode leaves no room for what runs beside it, which then
+/// takes turns with it. docs/rationale.md has what was measured.
+constexpr int kSharedCarveout = 75;
+
 const char *loadRemedy(CUresult result) {
   switch (result) {
   case kErrorNoBinaryForGpu:
@@ -79,6 +85,8 @@ CUfunction Module::function(const char *symbol, int64_t dynamicShared) const {
     fail(SS_MALFORMED_PACKAGE, "the code of kernel '", name,
          "' has no function '", symbol, "' (", driver.describe(result),
          "): build the package again");
+  SS_CUDA(driver, cuFuncSetAttribute(function, kFunctionSharedCarveout,
+                                     kSharedCarveout));
   if (dynamicShared == 0)
     return function;
   int fixed = 0;

@@ -11,11 +11,6 @@ namespace sinkstate::runtime::cuda {
 namespace {
 
 constexpr unsigned kWarp = 32;
-/// Percent of a multiprocessor's memory that all kernels want as shared memory.
-/// Blocks of two kernels are on one multiprocessor only where both agree: with the
-/// driver's choices a decode leaves no room for the compactions that run beside
-/// it, which then take turns with it. docs/rationale.md has what was measured.
-constexpr int kSharedCarveout = 75;
 /// How many times the programs that a GPU holds at once with a warp for each part
 /// may be, for them to be run so. Beyond that there are warps enough without, and
 /// meeting only costs. docs/rationale.md has what was measured.
@@ -81,7 +76,7 @@ PackageKernels::PackageKernels(std::shared_ptr<const Context> owner,
         codeOf(manifest, KernelIndex(i)).dynamicShared;
     modules.emplace_back(context, kernel.name, images[i]);
     Kernel loaded;
-    loaded.function = load(kernel.name, shared);
+    loaded.function = modules.back().function(kernel.name.c_str(), shared);
     loaded.programsPerBlock = kernel.programsPerBlock;
     loaded.dynamicShared = unsigned(shared);
     loaded.arguments = kernel.arguments;
@@ -95,17 +90,8 @@ PackageKernels::PackageKernels(std::shared_ptr<const Context> owner,
   }
 }
 
-/// A kernel of the module that was loaded last.
-CUfunction PackageKernels::load(const std::string &name, int64_t shared) const {
-  CUfunction function = modules.back().function(name.c_str(), shared);
-  SS_CUDA(context->driver(),
-          cuFuncSetAttribute(function, kFunctionSharedCarveout,
-                             kSharedCarveout));
-  return function;
-}
-
 void PackageKernels::loadParts(Kernel &kernel, const std::string &name) const {
-  kernel.byParts = load(name + "_parts", 0);
+  kernel.byParts = modules.back().function((name + "_parts").c_str());
   kernel.fewPrograms =
       kWavesByParts * residentBlocks(kernel.byParts, kernel.parts, 0);
 }
@@ -120,14 +106,15 @@ int64_t PackageKernels::residentBlocks(CUfunction function, int64_t warps,
 }
 
 void PackageKernels::launch(KernelIndex index, ArgumentValues &values,
-                            int64_t programs, CUstream stream) const {
+                            int64_t programs, CUstream stream,
+                            int64_t mostBlocks) const {
   const Kernel &kernel = kernels[size_t(index)];
   // A kernel with parts has one program a block, and no dynamic memory.
   const bool byParts = programs <= kernel.fewPrograms;
   const int64_t warps = byParts ? kernel.parts : kernel.programsPerBlock;
   const int64_t blocks = std::min(
-      (programs + kernel.programsPerBlock - 1) / kernel.programsPerBlock,
-      kernel.enoughBlocks);
+      {(programs + kernel.programsPerBlock - 1) / kernel.programsPerBlock,
+       kernel.enoughBlocks, mostBlocks});
   if (blocks > kMostBlocks)
     fail(SS_INVALID_ARGUMENT, programs, " states in one batch, expected at most ",
          kMostBlocks, " blocks of ", kernel.programsPerBlock,

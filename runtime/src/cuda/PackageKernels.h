@@ -19,9 +19,10 @@ public:
 
   /// Queues programs [0, programs) of a kernel. Allocates nothing and waits
   /// for nothing. Few programs take a warp for each of their parts, if the kernel
-  /// has any: the same bits.
+  /// has any: the same bits. `mostBlocks`: of a kernel that loops over programs,
+  /// where hardly any of them will have work.
   void launch(KernelIndex kernel, ArgumentValues &values, int64_t programs,
-              CUstream stream) const;
+              CUstream stream, int64_t mostBlocks = INT64_MAX) const;
 
 private:
   struct Kernel {
@@ -37,7 +38,6 @@ private:
     std::vector<Argument> arguments;
   };
 
-  CUfunction load(const std::string &name, int64_t shared) const;
   void loadParts(Kernel &kernel, const std::string &name) const;
   int64_t residentBlocks(CUfunction function, int64_t warps,
                          int64_t shared) const;

@@ -99,6 +99,7 @@ RowPools::RowPools(std::shared_ptr<const Context> owner,
       placeFunction(module.function("ss_place_rows")),
       provideFunction(module.function("ss_provide_rows")),
       moveFunction(module.function("ss_move_rows")),
+      moveAllFunction(module.function("ss_move_all")),
       checkFunction(module.function("ss_check_range")),
       settleFunction(module.function("ss_settle_rows")),
       cancelFunction(module.function("ss_cancel_rows")),
@@ -150,6 +151,9 @@ ss::RowLayer RowPools::layerTable(const LayerManifest &layer,
   table.back_base = address(places.backBase, longs);
   table.back_rank = address(places.backRank, words);
   table.back_status = address(places.backStatus, words);
+  table.asked = address(places.asked, words);
+  table.asked_count = address(places.askedCount, words);
+  table.most_asked = int32_t(2 * layout.states);
   table.last = address(places.last, words);
   table.last_count = address(places.lastCount, words);
   table.noted = address(places.noted, words);
@@ -235,36 +239,44 @@ unsigned RowPools::wideGrid() const {
   return unsigned(context->multiprocessors()) * 4;
 }
 
-void RowPools::prepare(int32_t ahead, CUstream stream, bool counted) {
+void RowPools::plan(int32_t ahead, CUstream stream, bool counted) {
   if (arguments.layer_count == 0)
     return;
-  plan(0, arguments.layer_count, ahead, stream);
+  list(0, arguments.layer_count, ahead, stream);
   provide(stream, counted);
-  move(stream);
 }
 
-void RowPools::prepareLayer(size_t layer, int32_t ahead, CUstream stream,
-                            bool counted) {
-  plan(tableOf[layer], 1, ahead, stream);
+void RowPools::planLayer(size_t layer, int32_t ahead, CUstream stream,
+                         bool counted) {
+  list(tableOf[layer], 1, ahead, stream);
   provide(stream, counted);
-  move(stream);
 }
 
-void RowPools::plan(int32_t first, int32_t count, int32_t ahead,
+void RowPools::list(int32_t first, int32_t count, int32_t ahead,
                     CUstream stream) {
-  constexpr unsigned kAllThreads = 1024;
+  constexpr unsigned kThreads = 512;
   ss::RowTables given = arguments;
   void *parameters[] = {&given, &first, &ahead};
-  launch(planFunction, unsigned(count), 1, kAllThreads, stream, parameters);
+  launch(planFunction, unsigned(count), 1, kThreads, stream, parameters);
 }
 
 /// Copies what moves, and sets where states are.
-void RowPools::move(CUstream stream) const {
-  constexpr unsigned kThreads = 256;
+void RowPools::move(size_t layer, CUstream stream) const {
+  constexpr unsigned kBlocks = 64, kThreads = 128;
+  ss::RowTables given = arguments;
+  int32_t index = tableOf[layer];
+  void *parameters[] = {&given, &index};
+  launch(moveFunction, kBlocks, 1, kThreads, stream, parameters);
+}
+
+void RowPools::moveAll(CUstream stream) const {
+  if (arguments.layer_count == 0)
+    return;
+  constexpr unsigned kThreads = 128;
   ss::RowTables given = arguments;
   void *parameters[] = {&given};
-  launch(moveFunction, wideGrid(), unsigned(given.pool_count), kThreads, stream,
-         parameters);
+  launch(moveAllFunction, wideGrid(), unsigned(given.pool_count), kThreads,
+         stream, parameters);
 }
 
 /// Answers what was asked, and reports.
@@ -338,7 +350,7 @@ bool RowPools::place(size_t layer, std::span<const int32_t> states,
   constexpr unsigned kThreads = 256;
   launch(placeFunction, wideGrid(), 1, kThreads, stream, parameters);
   provide(stream, true);
-  move(stream);
+  moveAll(stream);
   return true;
 }
 

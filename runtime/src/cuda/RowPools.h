@@ -1,9 +1,10 @@
 //===- RowPools.h - Rows of all states of an engine on a GPU ----*- C++ -*-===//
 //
 // The kernels of device/pool.cuh and device/rows.cuh, and the memory that they
-// hand out. A step calls prepare() before its first decode, launches over the
-// lists that this makes, and calls settle() after its last compaction; all of
-// it can be captured. tend() is for the time between steps.
+// hand out. A step calls plan() once, which may run beside its decodes; moveAll()
+// before its first decode, or move() between each layer's decode and the launches
+// over the lists that it makes; and settle() after its last compaction; all of it
+// can be captured. tend() is for the time between steps.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SINKSTATE_CUDA_ROWPOOLS_H
@@ -52,22 +53,27 @@ public:
   CUdeviceptr rowsOf(size_t layer) const;
   CUdeviceptr weightsOf(size_t layer) const;
 
-  /// Makes the lists of all layers, `work` and `dense_work`, from what is due,
-  /// and gives the states on them the rows that they need. `ahead`: pairs that
-  /// will be in a buffer beyond its count. `counted`: the launches run, and are
-  /// not captured.
-  void prepare(int32_t ahead, CUstream stream, bool counted);
+  /// Lists, from what is due, `work` and `dense_work` of all layers, as far as
+  /// they need no other rows, and provides blocks for the states that do. No
+  /// state changes. `ahead`: pairs that will be in a buffer beyond its count.
+  /// `counted`: the launches run, and are not captured.
+  void plan(int32_t ahead, CUstream stream, bool counted);
   /// The same for one layer, whose list of due states has changed within a step:
   /// for compactions that do not wait for the end of the step, each between this
   /// and settle(). cancel() first, once a step.
-  void prepareLayer(size_t layer, int32_t ahead, CUstream stream, bool counted);
-  /// Nothing will be launched over the lists that prepare() made.
+  void planLayer(size_t layer, int32_t ahead, CUstream stream, bool counted);
+  /// Moves a layer's states to their blocks and completes its lists: after its
+  /// decode, in a step whose compactions come behind the decodes.
+  void move(size_t layer, CUstream stream) const;
+  /// The same for all layers at once, before their decodes.
+  void moveAll(CUstream stream) const;
+  /// Nothing more will be launched over the lists of plan() and move().
   /// `again`: because it will be called again in this step.
   void cancel(bool again, CUstream stream) const;
   /// In layers of f16, after densify and before the compaction: what does not
   /// fit the type stays in factors, and is listed for the compaction.
   void checkRange(size_t layer, CUstream stream) const;
-  /// Ends what prepare() has begun: states that went dense take their block.
+  /// Ends what plan() has begun: states that went dense take their block.
   void settle(CUstream stream) const;
   /// The same for one layer, while compactions of others are under way.
   void settleLayer(size_t layer, CUstream stream) const;
@@ -128,9 +134,8 @@ private:
   ss::RowLayer layerTable(const LayerManifest &layer,
                           const LayerPlaces &places, CUdeviceptr begin,
                           int32_t pool) const;
-  void plan(int32_t first, int32_t count, int32_t ahead, CUstream stream);
+  void list(int32_t first, int32_t count, int32_t ahead, CUstream stream);
   void provide(CUstream stream, bool counted);
-  void move(CUstream stream) const;
   void launch(CUfunction function, unsigned x, unsigned y, unsigned threads,
               CUstream stream, void **parameters) const;
   void launchOverRequests(CUfunction function, int32_t what,
@@ -140,8 +145,9 @@ private:
   std::shared_ptr<const Context> context;
   RowPoolLayout sizes;
   Module module;
-  CUfunction planFunction, placeFunction, provideFunction, moveFunction, checkFunction,
-      settleFunction, cancelFunction, releaseFunction;
+  CUfunction planFunction, placeFunction, provideFunction, moveFunction,
+      moveAllFunction, checkFunction, settleFunction, cancelFunction,
+      releaseFunction;
   PoolMemory::Budget budget;
   std::deque<PoolMemory> memory; ///< by pool
   DeviceMemory tables;

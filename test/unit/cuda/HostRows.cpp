@@ -40,12 +40,14 @@ void hostPlanRows(void *, void *const *parameters, unsigned blocks) {
     const int32_t index = first + int32_t(block);
     const ss::RowLayer &layer = tables.layers[index];
     *layer.work_count = *layer.dense_count = *layer.back_count = 0;
+    *layer.asked_count = 0;
     if (tables.pools[layer.pool].squeezed)
       for (int32_t i = 0; i < *layer.last_count; ++i)
         ss::squeeze_state(tables, index, layer.last[i]);
     for (int32_t i = 0; i < *layer.due_count; ++i) {
       layer.last[i] = layer.due[i];
-      ss::plan_state(tables, index, layer.due[i], ahead);
+      ss::add_shared(&tables.pools[layer.pool].live,
+                     ss::plan_state(tables, index, layer.due[i], ahead));
     }
     *layer.last_count = *layer.due_count;
   }
@@ -66,36 +68,45 @@ void hostProvideRows(void *, void *const *parameters, unsigned blocks) {
     provide(pools[block], 3);
 }
 
+static void moveRequest(const ss::RowTables &tables, ss::RowRequest &request) {
+  const ss::RowLayer &layer = tables.layers[request.layer];
+  const ss::RowPool &pool = tables.pools[layer.pool];
+  const int32_t block = ss::granted_block(pool, request);
+  if (request.purpose == ss::kResize && block != ss::kNoBlock)
+    ss::copy_state(layer, pool, layer.rank[request.state],
+                   layer.row_base[request.state],
+                   ss::block_base(pool, block, request.size_class), 0, 1);
+  ss::finish_request(tables, request, block);
+}
+
 void hostMoveRows(void *, void *const *parameters, unsigned) {
   const auto tables = value<ss::RowTables>(parameters, 0);
-  for (int32_t p = 0; p < tables.pool_count; ++p) {
-    ss::RowPool &pool = tables.pools[p];
-    for (int32_t i = 0; i < pool.grant_count; ++i) {
-      ss::RowRequest &request = pool.requests[i];
-      const ss::RowLayer &layer = tables.layers[request.layer];
-      const int32_t block = ss::granted_block(pool, request);
-      if (request.purpose == ss::kResize && block != ss::kNoBlock)
-        ss::copy_state(layer, pool, layer.rank[request.state],
-                       layer.row_base[request.state],
-                       ss::block_base(pool, block, request.size_class), 0, 1);
-      ss::finish_request(tables, request, block);
-    }
-  }
+  const ss::RowLayer &layer = tables.layers[value<int32_t>(parameters, 1)];
+  for (int32_t i = 0; i < ss::requests_of(layer); ++i)
+    if (ss::RowRequest *request =
+            ss::request_at(layer, tables.pools[layer.pool], i))
+      moveRequest(tables, *request);
+}
+
+void hostMoveAll(void *, void *const *parameters, unsigned) {
+  const auto tables = value<ss::RowTables>(parameters, 0);
+  for (int32_t p = 0; p < tables.pool_count; ++p)
+    for (int32_t i = 0; i < tables.pools[p].grant_count; ++i)
+      moveRequest(tables, tables.pools[p].requests[i]);
 }
 
 void hostCheckRange(void *, void *const *parameters, unsigned) {
   const auto tables = value<ss::RowTables>(parameters, 0);
-  const auto index = value<int32_t>(parameters, 1);
-  const ss::RowLayer &layer = tables.layers[index];
+  const ss::RowLayer &layer = tables.layers[value<int32_t>(parameters, 1)];
   ss::RowPool &pool = tables.pools[layer.pool];
-  for (int32_t i = 0; i < pool.grant_count; ++i) {
-    const ss::RowRequest request = pool.requests[i];
-    if (!ss::has_matrix(pool, request, index))
+  for (int32_t i = 0; i < ss::requests_of(layer); ++i) {
+    const ss::RowRequest *request = ss::request_at(layer, pool, i);
+    if (!ss::has_matrix(pool, request))
       continue;
-    const int64_t row = ss::block_base(pool, ss::granted_block(pool, request),
-                                       request.size_class);
+    const int64_t row = ss::block_base(pool, ss::granted_block(pool, *request),
+                                       request->size_class);
     if (!ss::is_in_range(ss::largest_element(layer, pool, row, 0, 1)))
-      ss::reject_matrix(tables, pool, request);
+      ss::reject_matrix(tables, pool, *request);
   }
 }
 
@@ -110,13 +121,14 @@ void hostSettleRows(void *, void *const *parameters, unsigned) {
 
 void hostCancelRows(void *, void *const *parameters, unsigned) {
   const auto tables = value<ss::RowTables>(parameters, 0);
-  if (value<int32_t>(parameters, 1))
+  const auto again = value<int32_t>(parameters, 1);
+  if (again)
     for (int32_t l = 0; l < tables.layer_count; ++l)
       for (int32_t i = 0; i < *tables.layers[l].dense_count; ++i)
         ss::uncount_fold(tables, tables.layers[l], i);
   for (int32_t p = 0; p < tables.pool_count; ++p)
     for (int32_t i = 0; i < tables.pools[p].grant_count; ++i)
-      ss::cancel_request(tables, tables.pools[p].requests[i]);
+      ss::cancel_request(tables, tables.pools[p].requests[i], again);
 }
 
 void hostReleaseRows(void *, void *const *parameters, unsigned blocks) {
@@ -136,7 +148,8 @@ void addRowKernels() {
   fake_add_kernel("ss_plan_rows", plan, 3, hostPlanRows, nullptr);
   fake_add_kernel("ss_place_rows", place, 5, hostPlaceRows, nullptr);
   fake_add_kernel("ss_provide_rows", pools, 1, hostProvideRows, nullptr);
-  fake_add_kernel("ss_move_rows", one, 1, hostMoveRows, nullptr);
+  fake_add_kernel("ss_move_rows", one, 2, hostMoveRows, nullptr);
+  fake_add_kernel("ss_move_all", one, 1, hostMoveAll, nullptr);
   fake_add_kernel("ss_check_range", one, 2, hostCheckRange, nullptr);
   fake_add_kernel("ss_settle_rows", one, 2, hostSettleRows, nullptr);
   fake_add_kernel("ss_cancel_rows", one, 2, hostCancelRows, nullptr);

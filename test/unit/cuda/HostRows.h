@@ -19,8 +19,10 @@ void hostPlanRows(void *, void *const *parameters, unsigned blocks);
 void hostPlaceRows(void *, void *const *parameters, unsigned blocks);
 /// ss_provide_rows(ss::RowPool *pools)
 void hostProvideRows(void *, void *const *parameters, unsigned blocks);
-/// ss_move_rows(ss::RowTables)
+/// ss_move_rows(ss::RowTables, int32_t layer)
 void hostMoveRows(void *, void *const *parameters, unsigned blocks);
+/// ss_move_all(ss::RowTables)
+void hostMoveAll(void *, void *const *parameters, unsigned blocks);
 /// ss_check_range(ss::RowTables, int32_t layer)
 void hostCheckRange(void *, void *const *parameters, unsigned blocks);
 /// ss_settle_rows(ss::RowTables, int32_t layer)

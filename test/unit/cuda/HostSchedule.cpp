@@ -40,12 +40,7 @@ void hostSchedule(void *, void *const *parameters, unsigned blocks) {
   if (schedule.layer_count == 0)
     return;
   for (unsigned block = 0; block < blocks; ++block) {
-    const ss::ScheduleLayer layer =
-        schedule.layers[int32_t(block) % schedule.layer_count];
-    if (int32_t(block) >= schedule.layer_count) {
-      orderPrograms(schedule, layer, slots, batch);
-      continue;
-    }
+    const ss::ScheduleLayer layer = schedule.layers[block];
     int32_t next = 0;
     for (int32_t row = 0; row < batch; ++row) {
       const int32_t slot = slots[row];
@@ -61,6 +56,14 @@ void hostSchedule(void *, void *const *parameters, unsigned blocks) {
     if (!layer.deferred)
       *layer.work_count = std::min(next, schedule.slots * layer.heads);
   }
+}
+
+void hostOrderPrograms(void *, void *const *parameters, unsigned blocks) {
+  const auto schedule = value<ss::Schedule>(parameters, 0);
+  for (unsigned block = 0; block < blocks; ++block)
+    orderPrograms(schedule, schedule.layers[block],
+                  value<const int32_t *>(parameters, 1),
+                  value<int32_t>(parameters, 2));
 }
 
 void hostAdvance(void *, void *const *parameters, unsigned blocks) {

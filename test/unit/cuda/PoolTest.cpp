@@ -47,7 +47,8 @@ struct TestPool {
     pool.limit = &limit;
   }
   bool ask(int32_t rows) {
-    return ss::ask_block(pool, rows, {0, 0, 0, 0, ss::kResize, 0});
+    return ss::ask_block(pool, rows, {0, 0, 0, 0, ss::kResize, 0}) !=
+           ss::kNoRequest;
   }
   struct Block {
     int64_t base;

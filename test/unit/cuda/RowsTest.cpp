@@ -113,10 +113,12 @@ void expectEqual(CudaUnderTest &a, int32_t slotA, CudaUnderTest &b,
   }
 }
 
-/// Requests that come, pause and go, the same in both engines.
+/// Requests that come, pause and go, the same in both engines, and so many rows
+/// of padding.
 template <typename Tend>
 void expectBitsOfFixedRows(FakePackage &source, CudaUnderTest &pools,
-                           CudaUnderTest &rows, int steps, const Tend &tend) {
+                           CudaUnderTest &rows, int steps, const Tend &tend,
+                           size_t padding = 1) {
   std::mt19937 random(3);
   std::vector<DrivenRequest> a, b;
   uint64_t seed = 0;
@@ -138,7 +140,7 @@ void expectBitsOfFixedRows(FakePackage &source, CudaUnderTest &pools,
       a.erase(a.begin() + 2);
       b.erase(b.begin() + 2);
     }
-    std::vector<DrivenRequest *> batchA = {nullptr}, batchB = {nullptr};
+    std::vector<DrivenRequest *> batchA(padding), batchB(padding);
     for (size_t i = 0; i < a.size(); ++i)
       if (random() % 5 != 0) {
         batchA.push_back(&a[i]);
@@ -176,6 +178,18 @@ TEST_F(CudaRows, InPoolsGiveTheBitsOfFixedRowsInGraphs) {
   expectBitsOfFixedRows(source, pools, rows, 300,
                         [&] { pools.engine.tend(); });
   EXPECT_EQ(fake_forbidden_calls(), 0);
+  EXPECT_EQ(pools.engine.statistics().tightened, 0);
+  pools.engine.synchronize();
+}
+
+// Programs enough for an order: rows move before the decodes.
+TEST_F(CudaRows, InPoolsGiveTheBitsOfFixedRowsInLargeBatches) {
+  CudaUnderTest pools(source, pooled(13), false), rows(source, fixed(13), false);
+  fake_watch("ss_order_programs");
+  expectBitsOfFixedRows(source, pools, rows, 200, [] {}, 8);
+  EXPECT_EQ(fake_watched_blocks(), 3u);
+  GraphReplay replayPools(pools.driver), replayRows(rows.driver);
+  expectBitsOfFixedRows(source, pools, rows, 100, [&] { pools.engine.tend(); }, 8);
   EXPECT_EQ(pools.engine.statistics().tightened, 0);
   pools.engine.synchronize();
 }

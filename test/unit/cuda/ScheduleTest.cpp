@@ -96,7 +96,7 @@ TEST(DeviceSchedule, BeginsWithTheProgramsThatReadMost) {
   //                   slot 0        1           2           3
   t.rank[1] = {4, 30, 0, 9, -1, 22, 40, 41, 1000, 5, 6, 7};
   const std::vector<int32_t> slots = {2, -1, 0, 1};
-  t.run(hostSchedule, 4, slots.data(), int32_t(slots.size()));
+  t.run(hostOrderPrograms, 2, slots.data(), int32_t(slots.size()));
   // Rows count in twos; a dense state counts as 20; padding comes last.
   EXPECT_EQ(t.order[1], (std::vector<int32_t>{2, 0, 1, 7, 11, 10, 9, 6, 3, 4, 5,
                                               8}));

@@ -28,6 +28,7 @@ constexpr int32_t kMostBlocks = 32 * kMaskWords;
 /// what is written there is nobody's.
 constexpr int32_t kScrapRows = 1;
 constexpr int32_t kNoBlock = -1;
+constexpr int32_t kNoRequest = -1;
 
 /// In RowPool::limit: memory is short, and states keep the rows that they fill
 /// alone, apart from their compactions.
@@ -38,7 +39,8 @@ enum RowPurpose : int32_t {
   kResize = 0, ///< another block for the rows that a state has
   kGoDense = 1, ///< a block for its matrix, beside the one it has
   kGoBack = 2,  ///< a block for its factors, beside that of its matrix
-  kSettled = 3  ///< nothing any more
+  kDenied = 3,  ///< another block, which there was not
+  kSettled = 4  ///< nothing any more
 };
 
 struct RowRequest {
@@ -149,16 +151,16 @@ SS_BOTH_SIDES void free_block(RowPool &pool, int64_t base) {
   or_shared(pool.free_blocks + int64_t(chunk) * kMaskWords + index / 32, 1u << index % 32);
 }
 
-/// Asks for a block of `rows` rows; false where there is no room for the
-/// request itself.
-SS_BOTH_SIDES bool ask_block(RowPool &pool, int32_t rows, RowRequest request) {
+/// Asks for a block of `rows` rows; the number of the request, or kNoRequest
+/// where there is no room for it.
+SS_BOTH_SIDES int32_t ask_block(RowPool &pool, int32_t rows, RowRequest request) {
   const int32_t place = add_shared(&pool.request_count, 1);
   if (place >= pool.most_requests)
-    return false;
+    return kNoRequest;
   request.size_class = pool.class_of[rows];
   request.ticket = add_shared(&pool.asked[request.size_class], 1);
   pool.requests[place] = request;
-  return true;
+  return place;
 }
 
 /// The block that answers a request, or kNoBlock.
@@ -241,47 +243,85 @@ SS_BOTH_SIDES int32_t serve(RowPool &pool, Provision &p, int32_t size_class, int
 }
 
 SS_BOTH_SIDES int32_t free_in(const RowPool &pool, int32_t chunk) {
+  static_assert(kMaskWords == 8, "two loads of four words");
+  const uint32_t *words = pool.free_blocks + int64_t(chunk) * kMaskWords;
   int32_t free = 0;
+#ifdef __CUDACC_RTC__
+  const uint4 low = *reinterpret_cast<const uint4 *>(words);
+  const uint4 high = *reinterpret_cast<const uint4 *>(words + 4);
+  free = bits_set(low.x) + bits_set(low.y) + bits_set(low.z) + bits_set(low.w) +
+         bits_set(high.x) + bits_set(high.y) + bits_set(high.z) + bits_set(high.w);
+#else
   for (int32_t w = 0; w < kMaskWords; ++w)
-    free += bits_set(pool.free_blocks[int64_t(chunk) * kMaskWords + w]);
+    free += bits_set(words[w]);
+#endif
   return free;
 }
 
-SS_BOTH_SIDES void serve_chunk(RowPool &pool, Provision &p, int32_t chunk) {
-  const int32_t c = pool.chunk_class[chunk];
-  if (chunk >= p.limit || p.given[c] >= p.asked[c])
-    return;
-  const int32_t free = free_in(pool, chunk);
-  if (free > 0)
-    serve(pool, p, c, chunk, add_shared(&p.given[c], free));
+/// What a phase has to know of a chunk.
+struct ChunkView {
+  int32_t size_class, leaving, free;
+};
+
+/// Calls `body(chunk, view)` for the chunks of a thread, in their order. Several
+/// are looked at together: one after the other they would take as long each. In a
+/// phase a chunk is its thread's alone.
+template <typename Body>
+SS_BOTH_SIDES void with_chunks(const RowPool &pool, const Provision &p, int32_t thread,
+                               int32_t threads, const Body &body) {
+  constexpr int32_t kAtOnce = 4;
+  const int32_t end = p.scanned;
+  for (int32_t first = thread; first < end; first += kAtOnce * threads) {
+    ChunkView views[kAtOnce];
+#ifdef __CUDACC_RTC__
+#pragma unroll
+#endif
+    for (int32_t i = 0; i < kAtOnce; ++i)
+      if (const int32_t chunk = first + i * threads; chunk < end)
+        views[i] = {pool.chunk_class[chunk], pool.leaving[chunk], free_in(pool, chunk)};
+#ifdef __CUDACC_RTC__
+#pragma unroll
+#endif
+    for (int32_t i = 0; i < kAtOnce; ++i)
+      if (const int32_t chunk = first + i * threads; chunk < end)
+        body(chunk, views[i]);
+  }
+}
+
+/// Returns how many requests the chunk has served.
+SS_BOTH_SIDES int32_t serve_chunk(RowPool &pool, Provision &p, int32_t chunk,
+                                  const ChunkView &view) {
+  const int32_t c = view.size_class;
+  if (chunk >= p.limit || view.free == 0 || p.given[c] >= p.asked[c])
+    return 0;
+  return serve(pool, p, c, chunk, add_shared(&p.given[c], view.free));
 }
 
 /// Free blocks of chunks that have a class. What a class has beyond the chunks
 /// that would do is not used, and left by its states: holes come together.
 SS_BOTH_SIDES void serve_partial(RowPool &pool, Provision &p, int32_t thread, int32_t threads) {
-  for (int32_t chunk = thread; chunk < p.scanned; chunk += threads) {
-    const int32_t c = pool.chunk_class[chunk];
+  with_chunks(pool, p, thread, threads, [&](int32_t chunk, const ChunkView &view) {
+    const int32_t c = view.size_class;
     if (c == kNoBlock)
-      continue;
+      return;
     const bool leaving = add_shared(&p.chunks[c], 1) >= pool.enough[c];
     pool.leaving[chunk] = leaving;
     if (!leaving)
-      serve_chunk(pool, p, chunk);
-  }
+      serve_chunk(pool, p, chunk, view);
+  });
 }
 
 /// Those too, before new chunks. A chunk all of whose blocks are free loses its
 /// class.
 SS_BOTH_SIDES void serve_leaving(RowPool &pool, Provision &p, int32_t thread, int32_t threads) {
-  for (int32_t chunk = thread; chunk < p.scanned; chunk += threads) {
-    const int32_t c = pool.chunk_class[chunk];
+  with_chunks(pool, p, thread, threads, [&](int32_t chunk, const ChunkView &view) {
+    const int32_t c = view.size_class;
     if (c == kNoBlock)
-      continue;
-    if (pool.leaving[chunk])
-      serve_chunk(pool, p, chunk);
-    if (free_in(pool, chunk) == p.blocks[c])
+      return;
+    const int32_t served = view.leaving ? serve_chunk(pool, p, chunk, view) : 0;
+    if (view.free - served == p.blocks[c])
       pool.chunk_class[chunk] = kNoBlock;
-  }
+  });
 }
 
 /// What is left is served from chunks without a class.
@@ -313,21 +353,23 @@ SS_BOTH_SIDES void give_chunk(RowPool &pool, Provision &p, int32_t chunk, int32_
 SS_BOTH_SIDES void serve_fresh(RowPool &pool, Provision &p, int32_t thread, int32_t threads) {
   int32_t used = 0, top = 0;
   int64_t rows = 0;
-  for (int32_t chunk = thread; chunk < p.scanned; chunk += threads) {
-    if (pool.chunk_class[chunk] == kNoBlock && chunk < p.limit && p.taken < p.wanted) {
+  with_chunks(pool, p, thread, threads, [&](int32_t chunk, ChunkView view) {
+    if (view.size_class == kNoBlock && chunk < p.limit && p.taken < p.wanted) {
       const int32_t number = add_shared(&p.taken, 1);
-      if (number < p.wanted)
+      if (number < p.wanted) {
         give_chunk(pool, p, chunk, number);
+        view = {pool.chunk_class[chunk], 0, free_in(pool, chunk)};
+      }
     }
-    const int32_t c = pool.chunk_class[chunk];
+    const int32_t c = view.size_class;
     if (c == kNoBlock)
-      continue;
-    const int32_t taken = p.blocks[c] - free_in(pool, chunk);
+      return;
+    const int32_t taken = p.blocks[c] - view.free;
     add_shared(&p.taken_blocks[c], taken);
     rows += int64_t(taken) * pool.capacity[c];
     ++used;
     top = chunk + 1;
-  }
+  });
   if (used == 0)
     return;
   add_shared(&p.used, used);
@@ -384,7 +426,7 @@ SS_BOTH_SIDES void end_provision(RowPool &pool, const Provision &p) {
 #ifdef __CUDACC_RTC__
 
 /// A block per pool.
-extern "C" __global__ void __launch_bounds__(1024) ss_provide_rows(ss::RowPool *pools) {
+extern "C" __global__ void __launch_bounds__(1024, 1) ss_provide_rows(ss::RowPool *pools) {
   __shared__ ss::Provision p;
   ss::RowPool &pool = pools[blockIdx.x];
   const int32_t thread = threadIdx.x, threads = blockDim.x;

@@ -1,8 +1,9 @@
 // Where the rows of states lie, and in which form: what happens to the blocks
-// of pool.cuh around the compactions of a step. Before them the states that are
-// due get room for all that a compaction may leave, or give back what is too
-// much, and those that are smaller as a matrix get a block for it; after the
-// compactions the matrices take the factors' place.
+// of pool.cuh around the compactions of a step. Before a layer's compactions, and
+// not beside its decode, the states that are due get room for all that a
+// compaction may leave, or give back what is too much, and those that are smaller
+// as a matrix get a block for it; after the compactions the matrices take the
+// factors' place.
 #pragma once
 
 #include "pool.cuh"
@@ -43,10 +44,13 @@ struct RowLayer {
   int64_t *back_base;         // [states], rows for the factors
   int32_t *back_rank;         // [states], what was found
   int32_t *back_status;       // [states]
+  int32_t *asked;             // [most_asked], its requests in this step; kNoRequest: void
+  int32_t *asked_count;       // [1], and those that found no room
   int32_t *last;              // [states], what was due in the last step
   int32_t *last_count;        // [1]
   int32_t *noted;             // [states], bytes that RowPool::live has of it
   int32_t heads, pool;
+  int32_t most_asked;         // two for each state
   int32_t pairs;              // of a full buffer, drafts included
   int32_t bound;              // most rows of a state in factors
   int32_t break_even;         // rank from which a state goes dense
@@ -135,17 +139,37 @@ SS_BOTH_SIDES bool wants_block(const RowLayer &layer, const RowPool &pool, int64
          capacity > pool.capacity[pool.class_of[with_room(layer, needed)]];
 }
 
-/// Brings the sum of live bytes up to date.
-SS_BOTH_SIDES void note_live(const RowLayer &layer, RowPool &pool, int32_t state, int32_t bytes) {
+/// Notes the bytes of a state; returns what RowPool::live changes by.
+SS_BOTH_SIDES int64_t note_live(const RowLayer &layer, int32_t state, int32_t bytes) {
   const int32_t before = layer.noted[state];
   layer.noted[state] = bytes;
-  if (bytes != before)
-    add_shared(&pool.live, int64_t(bytes) - before);
+  return int64_t(bytes) - before;
 }
 
 SS_BOTH_SIDES int32_t live_bytes(const RowLayer &layer, int32_t rank) {
   const int64_t factors = int64_t(rank) * layer.live_row + layer.live_buffer;
   return rank < 0 || factors > layer.live_matrix ? layer.live_matrix : int32_t(factors);
+}
+
+/// Asks for a block of `rows` rows for a state; false where there is no room for
+/// the request itself.
+SS_BOTH_SIDES bool ask_rows(const RowTables &tables, int32_t rows, const RowRequest &request) {
+  const RowLayer &layer = tables.layers[request.layer];
+  const int32_t place = add_shared(layer.asked_count, 1);
+  if (place >= layer.most_asked)
+    return false;
+  layer.asked[place] = ask_block(tables.pools[layer.pool], rows, request);
+  return layer.asked[place] != kNoRequest;
+}
+
+/// A request of a layer by its number there, or null.
+SS_BOTH_SIDES RowRequest *request_at(const RowLayer &layer, const RowPool &pool, int32_t number) {
+  const int32_t place = layer.asked[number];
+  return place == kNoRequest ? nullptr : pool.requests + place;
+}
+
+SS_BOTH_SIDES int32_t requests_of(const RowLayer &layer) {
+  return *layer.asked_count < layer.most_asked ? *layer.asked_count : layer.most_asked;
 }
 
 /// A dense state is written in place, at the address that it has when the step
@@ -157,8 +181,8 @@ SS_BOTH_SIDES void plan_dense(const RowTables &tables, RowPool &pool, RowRequest
   const int32_t folds = ++layer.folds[state];
   if (layer.most_back > 0 && folds % kFoldsPerAttempt == 0) {
     request.purpose = kGoBack;
-    ask_block(pool, layer.most_back + 1, request);
-  } else if (is_to_leave(pool, base) && ask_block(pool, layer.dense_rows, request)) {
+    ask_rows(tables, layer.most_back + 1, request);
+  } else if (is_to_leave(pool, base) && ask_rows(tables, layer.dense_rows, request)) {
     return; // listed when it has moved
   }
   list_dense(layer, state, base);
@@ -166,30 +190,32 @@ SS_BOTH_SIDES void plan_dense(const RowTables &tables, RowPool &pool, RowRequest
 }
 
 /// Plans for one state that is due: what it is listed for, and what it asks.
-SS_BOTH_SIDES void plan_state(const RowTables &tables, int32_t index, int32_t state,
+/// Returns what RowPool::live changes by.
+SS_BOTH_SIDES int64_t plan_state(const RowTables &tables, int32_t index, int32_t state,
                               int32_t ahead) {
   const RowLayer &layer = tables.layers[index];
   RowPool &pool = tables.pools[layer.pool];
   const int32_t rank = layer.rank[state], capacity = layer.row_capacity[state];
   const int64_t base = layer.row_base[state];
   RowRequest request = {index, state, 0, 0, kResize, 0};
-  note_live(layer, pool, state, live_bytes(layer, rank));
+  const int64_t grown = note_live(layer, state, live_bytes(layer, rank));
   if (rank < 0) {
     plan_dense(tables, pool, request);
-    return;
+    return grown;
   }
   bool listed = false;
   if (rank >= layer.break_even) {
     request.purpose = kGoDense;
-    listed = ask_block(pool, layer.dense_rows, request); // when the answer is there
+    listed = ask_rows(tables, layer.dense_rows, request); // when the answer is there
     request.purpose = kResize;
   }
   const int32_t needed = rows_needed(layer, state, ahead);
   if (wants_block(layer, pool, base, capacity, needed) &&
-      !ask_block(pool, with_room(layer, needed), request))
+      !ask_rows(tables, with_room(layer, needed), request))
     or_shared(reinterpret_cast<uint32_t *>(tables.faults), kTooManyRequests);
   if (!listed)
     list_compact(layer, state);
+  return grown;
 }
 
 /// A state that the last step has compacted gives back what it does not fill,
@@ -202,7 +228,7 @@ SS_BOTH_SIDES void squeeze_state(const RowTables &tables, int32_t index, int32_t
   if (rank < 0 || layer.count[state / layer.heads] != 0 || layer.pairs < 2)
     return;
   if (layer.row_capacity[state] > pool.capacity[pool.class_of[rank]])
-    ask_block(pool, rank, {index, state, 0, 0, kResize, 0});
+    ask_rows(tables, rank, {index, state, 0, 0, kResize, 0});
 }
 
 /// What a state held is lost; it gets a block of at least `rows` rows.
@@ -292,6 +318,7 @@ SS_BOTH_SIDES void finish_request(const RowTables &tables, RowRequest &request, 
   } else {
     take_block(layer, pool, state, request.size_class, block);
   }
+  request.purpose = block == kNoBlock ? kDenied : kSettled;
   if (layer.rank[state] < 0) {
     list_dense(layer, state, layer.row_base[state]);
     add_shared(tables.counters + kFolds, 1);
@@ -318,10 +345,9 @@ SS_BOTH_SIDES int32_t largest_element(const RowLayer &layer, const RowPool &pool
   return largest;
 }
 
-/// Whether a request has a matrix to check in this layer.
-SS_BOTH_SIDES bool has_matrix(const RowPool &pool, const RowRequest &request, int32_t layer) {
-  return request.layer == layer && request.purpose == kGoDense &&
-         granted_block(pool, request) != kNoBlock;
+/// Whether a request has a matrix to check.
+SS_BOTH_SIDES bool has_matrix(const RowPool &pool, const RowRequest *request) {
+  return request && request->purpose == kGoDense && granted_block(pool, *request) != kNoBlock;
 }
 
 /// The state stays in factors and is compacted after all.
@@ -356,7 +382,7 @@ SS_BOTH_SIDES void settle_request(const RowTables &tables, RowRequest &request) 
   const RowLayer &layer = tables.layers[request.layer];
   RowPool &pool = tables.pools[layer.pool];
   const int32_t state = request.state, block = granted_block(pool, request);
-  if (request.purpose == kResize && block == kNoBlock) {
+  if (request.purpose == kDenied) {
     if (layer.status[state] & kTightened) {
       add_shared(tables.counters + kTightenedCount, 1);
       or_shared(reinterpret_cast<uint32_t *>(tables.faults), kRowsDenied);
@@ -374,16 +400,20 @@ SS_BOTH_SIDES void settle_request(const RowTables &tables, RowRequest &request) 
   request.purpose = kSettled;
 }
 
-/// Forgets a request whose lists nobody will launch over: blocks beside that of
-/// the state go back.
-SS_BOTH_SIDES void cancel_request(const RowTables &tables, RowRequest &request) {
+/// Forgets a request whose lists nobody will launch over: blocks that are not
+/// that of the state go back. `again`: a fold that was counted when it was
+/// planned, and waited for the answer, is planned anew.
+SS_BOTH_SIDES void cancel_request(const RowTables &tables, RowRequest &request, bool again) {
   const RowLayer &layer = tables.layers[request.layer];
   RowPool &pool = tables.pools[layer.pool];
-  const int32_t block = granted_block(pool, request);
-  if ((request.purpose == kGoDense || request.purpose == kGoBack) && block != kNoBlock)
+  const int32_t state = request.state, block = granted_block(pool, request);
+  const bool waits = request.purpose == kResize;
+  if ((waits || request.purpose == kGoDense || request.purpose == kGoBack) && block != kNoBlock)
     free_block(pool, block_base(pool, block, request.size_class));
-  if (request.purpose == kResize && block == kNoBlock)
-    layer.status[request.state] |= request.before;
+  if (waits && again && layer.rank[state] < 0)
+    --layer.folds[state];
+  if (request.purpose == kDenied)
+    layer.status[state] |= request.before;
   request.purpose = kSettled;
 }
 
@@ -402,7 +432,7 @@ SS_BOTH_SIDES void release_state(const RowTables &tables, const RowLayer &layer,
     free_block(tables.pools[layer.pool], layer.row_base[state]);
   layer.row_capacity[state] = 0;
   layer.row_base[state] = 0;
-  note_live(layer, tables.pools[layer.pool], state, 0);
+  add_shared(&tables.pools[layer.pool].live, note_live(layer, state, 0));
 }
 
 } // namespace ss
@@ -412,21 +442,28 @@ SS_BOTH_SIDES void release_state(const RowTables &tables, const RowLayer &layer,
 /// Makes the lists of a layer from what is due: a block per layer. No state is
 /// both squeezed and due: its count is 0 in one case, and a buffer's in the
 /// other.
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(512, 1)
     ss_plan_rows(ss::RowTables tables, int32_t first, int32_t ahead) {
   const int32_t index = first + blockIdx.x;
   const ss::RowLayer &layer = tables.layers[index];
   const int32_t due = *layer.due_count, last = *layer.last_count;
   if (threadIdx.x == 0)
-    *layer.work_count = *layer.dense_count = *layer.back_count = 0;
+    *layer.work_count = *layer.dense_count = *layer.back_count = *layer.asked_count = 0;
+  __syncthreads();
   if (tables.pools[layer.pool].squeezed)
     for (int32_t i = threadIdx.x; i < last; i += blockDim.x)
       ss::squeeze_state(tables, index, layer.last[i]);
   __syncthreads();
+  int64_t grown = 0;
   for (int32_t i = threadIdx.x; i < due; i += blockDim.x) {
     layer.last[i] = layer.due[i];
-    ss::plan_state(tables, index, layer.due[i], ahead);
+    grown += ss::plan_state(tables, index, layer.due[i], ahead);
   }
+  // One addition a warp: all layers of a pool meet at this word.
+  for (int32_t distance = 16; distance > 0; distance /= 2)
+    grown += __shfl_down_sync(0xffffffffu, grown, distance);
+  if (threadIdx.x % 32 == 0 && grown != 0)
+    ss::add_shared(&tables.pools[layer.pool].live, grown);
   if (threadIdx.x == 0)
     *layer.last_count = due;
 }
@@ -439,24 +476,36 @@ extern "C" __global__ void ss_place_rows(ss::RowTables tables, int32_t index,
     ss::place_state(tables, index, states[i], rows[i]);
 }
 
-/// A warp per request: grid (any, pools).
-extern "C" __global__ void ss_move_rows(ss::RowTables tables) {
+/// A block of threads moves what a request is for.
+__device__ __forceinline__ void move_request(const ss::RowTables &tables, ss::RowPool &pool,
+                                             ss::RowRequest &request) {
+  const ss::RowLayer &layer = tables.layers[request.layer];
+  const int32_t block = ss::granted_block(pool, request);
+  if (request.purpose == ss::kResize && block != ss::kNoBlock)
+    ss::copy_state(layer, pool, layer.rank[request.state], layer.row_base[request.state],
+                   ss::block_base(pool, block, request.size_class), threadIdx.x, blockDim.x);
+  // Whoever sees the new place finds the rows there.
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0)
+    ss::finish_request(tables, request, block);
+}
+
+/// The requests of a layer.
+extern "C" __global__ void ss_move_rows(ss::RowTables tables, int32_t index) {
+  const ss::RowLayer &layer = tables.layers[index];
+  ss::RowPool &pool = tables.pools[layer.pool];
+  const int32_t count = ss::requests_of(layer);
+  for (int32_t i = blockIdx.x; i < count; i += gridDim.x)
+    if (ss::RowRequest *request = ss::request_at(layer, pool, i))
+      move_request(tables, pool, *request);
+}
+
+/// Those of all layers. Grid (any, pools).
+extern "C" __global__ void ss_move_all(ss::RowTables tables) {
   ss::RowPool &pool = tables.pools[blockIdx.y];
-  const int32_t warps = blockDim.x / 32 * gridDim.x, lane = threadIdx.x % 32;
-  for (int32_t i = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; i < pool.grant_count;
-       i += warps) {
-    ss::RowRequest &request = pool.requests[i];
-    const ss::RowLayer &layer = tables.layers[request.layer];
-    const int32_t block = ss::granted_block(pool, request);
-    if (request.purpose == ss::kResize && block != ss::kNoBlock)
-      ss::copy_state(layer, pool, layer.rank[request.state], layer.row_base[request.state],
-                     ss::block_base(pool, block, request.size_class), lane, 32);
-    // Whoever sees the new place finds the rows there.
-    __threadfence();
-    __syncwarp();
-    if (lane == 0)
-      ss::finish_request(tables, request, block);
-  }
+  for (int32_t i = blockIdx.x; i < pool.grant_count; i += gridDim.x)
+    move_request(tables, pool, pool.requests[i]);
 }
 
 /// A block of threads per request, in layers that check the range.
@@ -464,20 +513,21 @@ extern "C" __global__ void ss_check_range(ss::RowTables tables, int32_t index) {
   __shared__ int32_t largest;
   const ss::RowLayer &layer = tables.layers[index];
   ss::RowPool &pool = tables.pools[layer.pool];
-  for (int32_t i = blockIdx.x; i < pool.grant_count; i += gridDim.x) {
-    const ss::RowRequest request = pool.requests[i];
-    if (!ss::has_matrix(pool, request, index))
+  const int32_t count = ss::requests_of(layer);
+  for (int32_t i = blockIdx.x; i < count; i += gridDim.x) {
+    const ss::RowRequest *request = ss::request_at(layer, pool, i);
+    if (!ss::has_matrix(pool, request))
       continue;
     if (threadIdx.x == 0)
       largest = 0;
     __syncthreads();
     const int64_t row =
-        ss::block_base(pool, ss::granted_block(pool, request), request.size_class);
+        ss::block_base(pool, ss::granted_block(pool, *request), request->size_class);
     ss::max_shared(&largest,
                    ss::largest_element(layer, pool, row, threadIdx.x, blockDim.x));
     __syncthreads();
     if (threadIdx.x == 0 && !ss::is_in_range(largest))
-      ss::reject_matrix(tables, pool, request);
+      ss::reject_matrix(tables, pool, *request);
     __syncthreads();
   }
 }
@@ -500,7 +550,7 @@ extern "C" __global__ void ss_cancel_rows(ss::RowTables tables, int32_t again) {
   ss::RowPool &pool = tables.pools[blockIdx.y];
   for (int32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < pool.grant_count;
        i += gridDim.x * blockDim.x)
-    ss::cancel_request(tables, pool.requests[i]);
+    ss::cancel_request(tables, pool.requests[i], again);
 }
 
 /// A block per layer.

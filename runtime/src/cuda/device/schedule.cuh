@@ -176,16 +176,25 @@ __device__ __forceinline__ void add_up(int32_t (&counts)[ss::kSizeClasses]) {
   __syncthreads();
 }
 
-/// Adds the number of lanes that hold `size` to counts[size] and returns where
-/// this lane's one is; lanes with a negative size have no part.
-__device__ __forceinline__ int32_t take_place(int32_t (&counts)[ss::kSizeClasses], int32_t size) {
-  const unsigned same = __match_any_sync(kWholeWarp, size);
-  const int32_t lane = threadIdx.x & 31, leader = __ffs(same) - 1;
-  int32_t first = 0;
-  if (lane == leader && size >= 0)
-    first = atomicAdd(&counts[size], __popc(same));
-  first = __shfl_sync(kWholeWarp, first, leader);
-  return first + __popc(same & ((1u << lane) - 1u));
+/// Calls `body(program, size)` for the programs of a thread. The sizes of several
+/// are asked for together: one after the other they would take as long each.
+template <typename Body>
+__device__ __forceinline__ void with_sizes(const ss::Schedule &schedule,
+                                           const ss::ScheduleLayer &layer, const int32_t *slots,
+                                           int32_t programs, const Body &body) {
+  constexpr int32_t kAtOnce = 4;
+  const int32_t threads = blockDim.x;
+  for (int32_t first = threadIdx.x; first < programs; first += kAtOnce * threads) {
+    int32_t sizes[kAtOnce];
+#pragma unroll
+    for (int32_t i = 0; i < kAtOnce; ++i)
+      if (const int32_t program = first + i * threads; program < programs)
+        sizes[i] = ss::size_class(schedule, layer, slots, program);
+#pragma unroll
+    for (int32_t i = 0; i < kAtOnce; ++i)
+      if (const int32_t program = first + i * threads; program < programs)
+        body(program, sizes[i]);
+  }
 }
 
 /// Sorts the programs of a layer's decode by what they read. Where equal ones
@@ -197,39 +206,33 @@ __device__ __forceinline__ void order_programs(const ss::Schedule &schedule,
   if (layer.deferred)
     return;
   const int32_t programs = batch * layer.heads;
-  const int32_t rounded = (programs + blockDim.x - 1) / blockDim.x * blockDim.x;
   for (int32_t size = threadIdx.x; size < ss::kSizeClasses; size += blockDim.x)
     counts[size] = 0;
   __syncthreads();
-  for (int32_t program = threadIdx.x; program < rounded; program += blockDim.x)
-    take_place(counts,
-               program < programs ? ss::size_class(schedule, layer, slots, program) : -1);
+  with_sizes(schedule, layer, slots, programs,
+             [&](int32_t, int32_t size) { atomicAdd(&counts[size], 1); });
   __syncthreads();
   add_up(counts);
-  for (int32_t program = threadIdx.x; program < rounded; program += blockDim.x) {
-    const int32_t place = take_place(
-        counts, program < programs ? ss::size_class(schedule, layer, slots, program) : -1);
-    if (program < programs)
-      layer.order[place] = program;
-  }
+  with_sizes(schedule, layer, slots, programs, [&](int32_t program, int32_t size) {
+    layer.order[atomicAdd(&counts[size], 1)] = program;
+  });
 }
 
-/// A block per layer for the states that are due, and then, where there are so
-/// many, one per layer for the order of its decode; at least one.
+/// A block per layer, and at least one: the states that are due.
 extern "C" __global__ void __launch_bounds__(1024)
 ss_schedule(ss::Schedule schedule, const int32_t *slots, int32_t batch) {
   if (blockIdx.x == 0)
     for (int32_t row = threadIdx.x; row < batch; row += blockDim.x)
       if (ss::is_slot(schedule, slots[row]))
         schedule.step_tokens[slots[row]] = 0;
-  if (schedule.layer_count == 0)
-    return;
-  const int32_t index = int32_t(blockIdx.x) % schedule.layer_count;
-  const ss::ScheduleLayer layer = schedule.layers[index];
-  if (int32_t(blockIdx.x) < schedule.layer_count)
-    list_due(schedule, layer, slots, batch);
-  else
-    order_programs(schedule, layer, slots, batch);
+  if (schedule.layer_count > 0)
+    list_due(schedule, schedule.layers[blockIdx.x], slots, batch);
+}
+
+/// A block per layer: the order of its decode's programs.
+extern "C" __global__ void __launch_bounds__(1024)
+ss_order_programs(ss::Schedule schedule, const int32_t *slots, int32_t batch) {
+  order_programs(schedule, schedule.layers[blockIdx.x], slots, batch);
 }
 
 /// A block per row of the batch.

@@ -1,0 +1,358 @@
+//===- RowPlanTest.cpp - Steps over the tables of row pools ---------------===//
+//
+// Random steps through the functions of device/rows.cuh, beside a model of what
+// every state holds: layers move in any order, steps are planned anew or given
+// up, slots join and leave. Whatever happens, a state's rows are where its table
+// says until its layer moves, no row has two owners, and every block that is
+// taken is a state's.
+//
+//===----------------------------------------------------------------------===//
+
+#include "HostRows.h"
+
+#include "cuda/RowPoolLayout.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <climits>
+#include <numeric>
+#include <random>
+#include <vector>
+
+using namespace sinkstate;
+using namespace sinkstate::test;
+using runtime::cuda::RowPoolSizes;
+
+namespace {
+
+constexpr int32_t kSlots = 5, kHeads = 2, kStates = kSlots * kHeads;
+constexpr int32_t kPairs = 4, kBound = 20, kBreakEven = 12, kMostBack = 6;
+constexpr int32_t kDenseRows = 10, kElements = 2;
+
+/// One layer's tables, and what its states hold: `contents` numbers, which
+/// every row and weight (of a dense state: every element) is made of.
+struct Layer {
+  std::vector<int64_t> base, densePlace, backMatrix, backBase;
+  std::vector<int32_t> capacity, rank, status, due, work, denseWork, folds,
+      backWork, backRank, backStatus, asked, last, noted, count, contents,
+      foldsSeen; // contents and foldsSeen: by the model
+  int32_t dueCount = 0, workCount = 0, denseCount = 0, backCount = 0,
+          askedCount = 0, lastCount = 0;
+
+  ss::RowLayer table() {
+    for (auto *longs : {&base, &densePlace, &backMatrix, &backBase})
+      longs->resize(kStates);
+    for (auto *words : {&capacity, &rank, &status, &due, &work, &denseWork,
+                        &folds, &backWork, &backRank, &backStatus, &last,
+                        &noted, &contents, &foldsSeen})
+      words->resize(kStates);
+    asked.resize(2 * kStates);
+    count.resize(kSlots);
+    ss::RowLayer table = {};
+    table.row_base = base.data(), table.row_capacity = capacity.data();
+    table.rank = rank.data(), table.status = status.data();
+    table.count = count.data();
+    table.due = due.data(), table.due_count = &dueCount;
+    table.work = work.data(), table.work_count = &workCount;
+    table.dense_work = denseWork.data(), table.dense_count = &denseCount;
+    table.dense_place = densePlace.data(), table.folds = folds.data();
+    table.back_work = backWork.data(), table.back_count = &backCount;
+    table.back_matrix = backMatrix.data(), table.back_base = backBase.data();
+    table.back_rank = backRank.data(), table.back_status = backStatus.data();
+    table.asked = asked.data(), table.asked_count = &askedCount;
+    table.most_asked = 2 * kStates;
+    table.last = last.data(), table.last_count = &lastCount;
+    table.noted = noted.data();
+    table.heads = kHeads, table.pairs = kPairs, table.bound = kBound;
+    table.break_even = kBreakEven, table.most_back = kMostBack;
+    table.dense_rows = kDenseRows, table.row_elements = kElements;
+    table.out_is_rows = 1, table.matrix_elements = kDenseRows * kElements;
+    table.live_row = 1, table.live_matrix = kDenseRows;
+    table.room = 1, table.spare = 4;
+    return table;
+  }
+};
+
+class RowPlan : public testing::TestWithParam<int> {
+protected:
+  RowPlan()
+      : sizes(kElements * sizeof(float), kBound, {kDenseRows}),
+        chunkClass(kChunks, ss::kNoBlock),
+        freeBlocks(size_t(kChunks) * ss::kMaskWords), leaving(kChunks),
+        requests(4 * kStates), granted(4 * kStates), limit(kChunks),
+        rows(size_t(rowCount() * kElements)), weights(size_t(rowCount())),
+        random(unsigned(GetParam())) {
+    pool.rows = reinterpret_cast<char *>(rows.data());
+    pool.weights = weights.data();
+    pool.row_bytes = sizes.rowBytes;
+    pool.chunk_rows = sizes.chunkRows, pool.chunk_count = kChunks;
+    pool.class_count = int32_t(sizes.capacity.size());
+    pool.most_requests = int32_t(requests.size());
+    std::copy(sizes.capacity.begin(), sizes.capacity.end(), pool.capacity);
+    std::copy(sizes.blocks.begin(), sizes.blocks.end(), pool.blocks);
+    pool.class_of = sizes.classOf.data();
+    pool.chunk_class = chunkClass.data();
+    pool.free_blocks = freeBlocks.data();
+    pool.leaving = leaving.data();
+    pool.requests = requests.data(), pool.granted = granted.data();
+    pool.report = &report, pool.limit = &limit;
+    pool.bound = INT32_MAX;
+    for (Layer &layer : layers)
+      layerTables.push_back(layer.table());
+    tables = {layerTables.data(), &pool, counters, &faults,
+              int32_t(layerTables.size()), 1};
+  }
+
+  int64_t rowCount() const {
+    return ss::kScrapRows + int64_t(kChunks) * sizes.chunkRows;
+  }
+  bool oneIn(unsigned n) { return random() % n == 0; }
+
+  // The kernels.
+  template <typename... Values>
+  void launch(void (*kernel)(void *, void *const *, unsigned), unsigned blocks,
+              Values... values) {
+    void *parameters[] = {&values...};
+    kernel(nullptr, parameters, blocks);
+  }
+  void plan(int32_t first, int32_t count) {
+    launch(hostPlanRows, unsigned(count), tables, first, int32_t(1));
+    ss::RowPool *pools = &pool;
+    launch(hostProvideRows, 1, pools);
+    expectExactAccounts();
+  }
+
+  /// What a state's rows are made of, at a place.
+  float number(int32_t contents, int64_t element) const {
+    return float(contents * 100 + element);
+  }
+  void write(int32_t contents, int32_t rank, int64_t row) {
+    const int64_t elements = (rank < 0 ? kDenseRows : rank) * kElements;
+    for (int64_t i = 0; i < elements; ++i)
+      rows[size_t(row * kElements + i)] = number(contents, i);
+    for (int64_t i = 0; i < rank; ++i)
+      weights[size_t(row + i)] = number(contents, -1 - i);
+  }
+  void expectContents(size_t l) {
+    const Layer &layer = layers[l];
+    for (size_t s = 0; s < kStates; ++s) {
+      const int32_t rank = layer.rank[s];
+      const int64_t row = layer.base[s];
+      ASSERT_LE(rank < 0 ? kDenseRows : rank, layer.capacity[s]);
+      const int64_t elements = (rank < 0 ? kDenseRows : rank) * kElements;
+      for (int64_t i = 0; i < elements; ++i)
+        ASSERT_EQ(rows[size_t(row * kElements + i)],
+                  number(layer.contents[s], i))
+            << "state " << s << " of layer " << l;
+      for (int64_t i = 0; i < rank; ++i)
+        ASSERT_EQ(weights[size_t(row + i)], number(layer.contents[s], -1 - i));
+    }
+  }
+  /// Blocks are apart, and those that are taken are the states' and those that
+  /// this step has given away.
+  void expectExactAccounts() {
+    std::vector<bool> taken(static_cast<size_t>(rowCount()));
+    int64_t held = 0;
+    auto take = [&](int64_t base, int64_t capacity) {
+      for (int64_t row = base; row < base + capacity; ++row) {
+        ASSERT_FALSE(taken[size_t(row)]) << "row " << row << " has two owners";
+        taken[size_t(row)] = true;
+      }
+      held += capacity;
+    };
+    for (Layer &layer : layers)
+      for (size_t s = 0; s < kStates; ++s)
+        if (layer.base[s] >= ss::kScrapRows)
+          take(layer.base[s], layer.capacity[s]);
+    for (int32_t i = 0; i < pool.grant_count; ++i) {
+      const int32_t block = ss::granted_block(pool, requests[size_t(i)]);
+      const int32_t sizeClass = requests[size_t(i)].size_class;
+      if (block != ss::kNoBlock)
+        take(ss::block_base(pool, block, sizeClass), pool.capacity[sizeClass]);
+    }
+    ASSERT_EQ(report.used_rows, held);
+  }
+
+  void listDue() {
+    for (Layer &layer : layers) {
+      layer.dueCount = 0;
+      for (int32_t slot = 0; slot < kSlots; ++slot) {
+        layer.count[size_t(slot)] = int32_t(random() % kPairs);
+        if (oneIn(2))
+          for (int32_t head = 0; head < kHeads; ++head)
+            layer.due[size_t(layer.dueCount++)] = slot * kHeads + head;
+      }
+    }
+  }
+  void move(int32_t l) {
+    expectContents(size_t(l)); // as its decode has read them
+    launch(hostMoveRows, 64, tables, l);
+    expectContents(size_t(l));
+  }
+  /// Every state that is due is folded or compacted, within its rows.
+  void compact(int32_t l) {
+    Layer &layer = layers[size_t(l)];
+    std::vector<int32_t> listed(layer.denseWork.begin(),
+                                layer.denseWork.begin() + layer.denseCount);
+    for (int32_t i = 0; i < layer.denseCount; ++i) {
+      const auto s = size_t(layer.denseWork[size_t(i)]);
+      folds += layer.rank[s] < 0;
+      layer.foldsSeen[s] = layer.rank[s] < 0 ? layer.foldsSeen[s] + 1 : 0;
+      if (layer.rank[s] < 0) // in place
+        layer.contents[s] = ++lastContents;
+      else // becomes what the state is when the step ends
+        pending.push_back({l, int32_t(s), -1, ++lastContents});
+      write(lastContents, -1, layer.densePlace[size_t(i)] / kElements);
+    }
+    for (int32_t i = 0; i < layer.backCount; ++i) {
+      const auto s = size_t(layer.backWork[size_t(i)]);
+      layer.backRank[s] = int32_t(random() % (kMostBack + 2));
+      layer.backStatus[s] = oneIn(4) ? ss::kNotConverged : 0;
+      write(++lastContents, layer.backRank[s], layer.backBase[s]);
+      if (layer.backRank[s] <= kMostBack && layer.backStatus[s] == 0)
+        pending.push_back({l, int32_t(s), layer.backRank[s], lastContents});
+    }
+    for (int32_t i = 0; i < layer.workCount; ++i) {
+      const auto s = size_t(layer.work[size_t(i)]);
+      listed.push_back(int32_t(s));
+      const int32_t most = std::min(
+          {layer.capacity[s], layer.rank[s] + layer.count[s / kHeads] + 1, kBound});
+      layer.rank[s] = std::max(0, most - int32_t(random() % (oneIn(4) ? 12 : 3)));
+      layer.contents[s] = ++lastContents;
+      write(lastContents, layer.rank[s], layer.base[s]);
+    }
+    std::vector<int32_t> due(layer.due.begin(), layer.due.begin() + layer.dueCount);
+    std::sort(listed.begin(), listed.end());
+    EXPECT_EQ(listed, due) << "layer " << l;
+  }
+  void settle(int32_t l) {
+    launch(hostSettleRows, 8, tables, l);
+    std::erase_if(pending, [&](const Pending &state) {
+      if (l >= 0 && state.layer != l)
+        return false;
+      Layer &layer = layers[size_t(state.layer)];
+      const auto s = size_t(state.state);
+      EXPECT_EQ(layer.rank[s], state.rank);
+      layer.contents[s] = state.contents;
+      return true;
+    });
+  }
+  /// Between steps.
+  void release(int32_t slot) {
+    launch(hostReleaseRows, unsigned(layers.size()), tables, slot);
+    for (Layer &layer : layers)
+      for (int32_t head = 0; head < kHeads; ++head)
+        layer.rank[size_t(slot * kHeads + head)] = 0;
+  }
+  void place(int32_t l, int32_t state, int32_t rank) {
+    const int32_t *states = &state, *ranks = &rank;
+    launch(hostPlaceRows, 1, tables, l, states, ranks, int32_t(1));
+    ss::RowPool *pools = &pool;
+    launch(hostProvideRows, 1, pools);
+    launch(hostMoveAll, 1, tables);
+    Layer &layer = layers[size_t(l)];
+    if (layer.capacity[size_t(state)] < rank)
+      return; // no memory
+    layer.rank[size_t(state)] = rank;
+    layer.contents[size_t(state)] = ++lastContents;
+    write(lastContents, rank, layer.base[size_t(state)]);
+  }
+  std::vector<int32_t> someOrder() {
+    std::vector<int32_t> order(layers.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), random);
+    return order;
+  }
+
+  struct Pending {
+    int32_t layer, state, rank, contents;
+  };
+  static constexpr int32_t kChunks = 40;
+  RowPoolSizes sizes;
+  std::vector<int32_t> chunkClass;
+  std::vector<uint32_t> freeBlocks;
+  std::vector<int32_t> leaving;
+  std::vector<ss::RowRequest> requests;
+  std::vector<int32_t> granted;
+  int64_t limit;
+  std::vector<float> rows, weights;
+  std::mt19937 random;
+  ss::PoolReport report = {};
+  ss::RowPool pool = {};
+  std::vector<Layer> layers = std::vector<Layer>(2);
+  std::vector<ss::RowLayer> layerTables;
+  ss::RowTables tables = {};
+  int64_t counters[ss::kRowCounters] = {};
+  int32_t faults = 0, lastContents = 0;
+  int64_t folds = 0;
+  std::vector<Pending> pending;
+  std::vector<int32_t> pendingCompactions;
+};
+
+TEST_P(RowPlan, KeepsEveryStateWhateverAStepDoes) {
+  for (int step = 0; step < 2000 && !HasFatalFailure(); ++step) {
+    if (step % 50 == 49) // more memory, less, too little
+      limit = (oneIn(3) ? 3 : kChunks) | (oneIn(2) ? ss::kSqueezed : 0);
+    if (oneIn(60))
+      release(int32_t(random() % kSlots));
+    if (oneIn(20))
+      place(int32_t(random() % 2), int32_t(random() % kStates),
+            int32_t(random() % 12));
+    listDue();
+    plan(0, 2);
+    const unsigned what = random() % 8;
+    if (what == 0) { // given up when some layers have moved
+      if (oneIn(2))
+        move(int32_t(random() % 2));
+      else if (oneIn(2))
+        launch(hostMoveAll, 1, tables);
+      launch(hostCancelRows, 8, tables, int32_t(0));
+      folds = counters[ss::kFolds];
+      for (Layer &layer : layers)
+        layer.foldsSeen = layer.folds;
+    } else if (what == 1) { // each layer is planned anew, as in several tokens
+      if (oneIn(2))
+        launch(hostMoveAll, 1, tables);
+      launch(hostCancelRows, 8, tables, int32_t(1));
+      EXPECT_EQ(counters[ss::kFolds], folds);
+      for (int32_t l : someOrder()) {
+        plan(l, 1);
+        move(l);
+        compact(l);
+        settle(l);
+      }
+    } else {
+      const bool together = oneIn(2);
+      if (together)
+        launch(hostMoveAll, 1, tables);
+      for (int32_t l : someOrder()) {
+        if (!together)
+          move(l);
+        if (oneIn(2))
+          compact(l);
+        else
+          pendingCompactions.push_back(l);
+      }
+      for (int32_t l : pendingCompactions)
+        compact(l);
+      pendingCompactions.clear();
+      settle(-1);
+    }
+    for (size_t l = 0; l < layers.size(); ++l) {
+      expectContents(l);
+      for (size_t s = 0; s < kStates; ++s)
+        if (layers[l].rank[s] < 0)
+          ASSERT_EQ(layers[l].folds[s], layers[l].foldsSeen[s]);
+    }
+    EXPECT_EQ(counters[ss::kFolds], folds);
+  }
+  EXPECT_GT(counters[ss::kWentDense], 0);
+  EXPECT_GT(counters[ss::kWentFactored], 0);
+  EXPECT_GT(folds, 100);
+  EXPECT_GT(report.denied, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RowPlan, testing::Range(0, 8));
+
+} // namespace
