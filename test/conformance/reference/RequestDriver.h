@@ -67,6 +67,7 @@ public:
   void enqueue(size_t batch, void *stream);
   /// The decodes of a step that has begun.
   void enqueueLayers(size_t batch, void *stream);
+  void enqueueLayer(size_t batch, size_t layer, void *stream);
   /// Replaces what runs a step once its inputs are there: enqueue(n, nullptr)
   /// (or the replay of a graph that captured it).
   void setSubmit(std::function<void(size_t)> run) { submit = std::move(run); }

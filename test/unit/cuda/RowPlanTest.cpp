@@ -100,6 +100,7 @@ protected:
     pool.bound = INT32_MAX;
     for (Layer &layer : layers)
       layerTables.push_back(layer.table());
+    layerTables.back().before = 1;
     tables = {layerTables.data(), &pool, counters, &faults,
               int32_t(layerTables.size()), 1};
   }
@@ -217,7 +218,8 @@ protected:
       const auto s = size_t(layer.work[size_t(i)]);
       listed.push_back(int32_t(s));
       const int32_t most = std::min(
-          {layer.capacity[s], layer.rank[s] + layer.count[s / kHeads] + 1, kBound});
+          {layer.capacity[s],
+           layer.rank[s] + layer.count[s / kHeads] + !layerTables[l].before, kBound});
       layer.rank[s] = std::max(0, most - int32_t(random() % (oneIn(4) ? 12 : 3)));
       layer.contents[s] = ++lastContents;
       write(lastContents, layer.rank[s], layer.base[s]);

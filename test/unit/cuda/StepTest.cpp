@@ -8,7 +8,10 @@
 #include "CudaUnderTest.h"
 #include "GraphReplay.h"
 
+#include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <random>
 
 using namespace sinkstate;
 using namespace sinkstate::test;
@@ -179,6 +182,49 @@ TEST_F(CudaSteps, CanBeCapturedAtSeveralBatchSizesAndReplayed) {
   EXPECT_EQ(fake_forbidden_calls(), 0);
   for (size_t i = 0; i < a.size(); ++i)
     expectEqualStates(cuda, a[i], cpu, b[i], source.layers().size());
+}
+
+// What some layers compact before their tokens has begun before they are named, and
+// is in no step's way that ends early.
+TEST_F(CudaSteps, TakeTheirLayersInAnyOrderAndMayBeAbandoned) {
+  std::vector<LayerSpec> many;
+  for (size_t i = 0; i < 24; ++i) {
+    many.push_back(i % 2 ? mamba2Layer(2, 1, 8, 8) : gdnLayer(2, 2, 8, 8));
+    many[i].name = "layer" + std::to_string(i);
+    many[i].index = int32_t(i);
+    many[i].active = 2, many[i].buffer = 4, many[i].phase = int32_t(i) % 4;
+    many[i].policyValue = 1e-2;
+    many[i].before = i >= 12;
+  }
+  FakePackage deep(many);
+  CudaUnderTest cuda(deep, factoredOptions(2));
+  CpuTwin cpu(deep, 2);
+  DrivenRequest a = cuda.request(deep, 1), b = cpu.request(deep, 1);
+  std::mt19937 random;
+  std::vector<size_t> order(many.size());
+  std::iota(order.begin(), order.end(), size_t(0));
+  int kind = 0;
+  cuda.driver.setSubmit([&](size_t batch) {
+    DeviceArray<int32_t> slots(cuda.engine, 1);
+    slots.copyIn({a.slot});
+    if (kind % 3 == 1)
+      std::shuffle(order.begin(), order.end(), random);
+    if (kind % 3 == 2) {
+      // Due states are compacted in a step that comes to nothing but that.
+      cuda.engine.beginStep(slots.data(), 1);
+      cuda.driver.enqueueLayer(batch, 14, nullptr);
+    }
+    cuda.engine.beginStep(slots.data(), 1);
+    for (size_t layer : order)
+      cuda.driver.enqueueLayer(batch, layer, nullptr);
+    cuda.engine.endStep(slots.data(), 1);
+  });
+  for (; kind < 30; ++kind) {
+    StepResult onCuda = cuda.driver.step({&a}), onCpu = cpu.driver.step({&b});
+    for (size_t layer = 0; layer < onCpu.y.size(); ++layer)
+      expectEqualBits(onCuda.y[layer], onCpu.y[layer]);
+  }
+  expectEqualStates(cuda, a, cpu, b, many.size());
 }
 
 /// A step that is captured in two parts fails with parallel compactions and
