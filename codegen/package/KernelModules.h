@@ -17,7 +17,7 @@ enum class KernelTarget { cpu, cuda };
 struct KernelOptions {
   /// With the kernels that start states from dense matrices.
   bool init = false;
-  /// Let the later half of the layers compact before its tokens.
+  /// Let the last quarter of the layers compact before its tokens.
   bool compactBefore = true;
   /// Remarks say what was chosen, and why.
   bool explain = false;

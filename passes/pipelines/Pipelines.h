@@ -42,8 +42,8 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
       llvm::cl::init(false)};
   Option<bool> compactBefore{
       *this, "compact-before",
-      llvm::cl::desc("let the later half of the layers compact before its "
-                     "tokens (see ss-schedule-compaction)"),
+      llvm::cl::desc("let the last quarter of the layers compact before "
+                     "its tokens (see ss-schedule-compaction)"),
       llvm::cl::init(true)};
 };
 

@@ -50,9 +50,9 @@ def SSScheduleCompaction : Pass<"ss-schedule-compaction", "::sinkstate::ss::Mode
     every step and never all of them in one. `period` is the least common
     multiple of the buffers.
 
-    The later half of these layers compacts before its tokens (`before`): on a
-    GPU at the beginning of a step, beside the decodes of the earlier half,
-    whose own compactions run beside the decodes of the later one. A compaction
+    The last quarter of these layers, rounded, compacts before its tokens
+    (`before`): on a GPU beside the decodes of layers in front of it, while the
+    compactions of the others run beside the decodes behind them. A compaction
     has a latency of several decodes, and behind the last layers it would stand
     alone. Their phases are one less: the same step of the period, and the other
     side of its token. Layers with draft tokens compact before them in any case.
@@ -73,8 +73,8 @@ def SSScheduleCompaction : Pass<"ss-schedule-compaction", "::sinkstate::ss::Mode
     Option<"stagger", "stagger", "bool", "true",
            "Spread the compactions; false puts all of them in one step">,
     Option<"compactBefore", "compact-before", "bool", "true",
-           "Let the later half of the layers compact before its tokens; false: "
-           "only those with draft tokens">,
+           "Let the last quarter of the layers compact before its tokens; "
+           "false: only those with draft tokens">,
     SS_ReportOption,
   ];
 }

@@ -52,15 +52,15 @@ size_t countMostPerStep(ArrayRef<LayerOp> layers, ArrayRef<Place> places,
   return most;
 }
 
-/// The later half compacts before its tokens: from the beginning of a step on,
-/// beside the decodes of the layers in front, as the compactions of the earlier
-/// half run beside the decodes behind. None is then left to run alone at the end
-/// of a step. The first layers have nothing in front, the last ones nothing
-/// behind; in the middle both ways have the same time.
+/// The last quarter compacts before its tokens: beside the decodes of the layers in
+/// front, as the compactions of the others run beside the decodes behind. None is
+/// then left to run alone at the end of a step. The time of a quarter of a model's
+/// decodes is that of a compaction, where batches are small; more layers would
+/// compact beside decodes that have compactions beside them already.
 SmallVector<Place> placeLayers(ArrayRef<LayerOp> layers, bool stagger,
                                bool split) {
   int64_t count = layers.size();
-  int64_t firstBefore = split ? count - count / 2 : count;
+  int64_t firstBefore = split ? count - (count + 2) / 4 : count;
   SmallVector<Place> places;
   for (auto [i, layer] : llvm::enumerate(layers)) {
     int64_t number = i;

@@ -68,12 +68,12 @@ double budgetOf(const LayerSpec &layer, int32_t rank) {
   return layer.buffer * row + rank * (row + 4);
 }
 
-/// The later half compacts before its tokens, as ss-schedule-compaction has it.
+/// The last quarter compacts before its tokens, as ss-schedule-compaction has it.
 void setBefore(std::vector<LayerSpec> &layers) {
   const auto factored =
       std::count_if(layers.begin(), layers.end(),
                     [](const LayerSpec &layer) { return !layer.denseForm; });
-  auto left = factored / 2;
+  auto left = (factored + 2) / 4;
   for (auto layer = layers.rbegin(); left > 0; ++layer)
     if (!layer->denseForm)
       layer->before = left-- > 0;

@@ -41,8 +41,8 @@ static cl::opt<bool> init(
 
 static cl::opt<bool> noCompactBefore(
     "no-compact-before",
-    cl::desc("Let every layer compact after its token; otherwise the later half "
-             "does before it, beside the decodes of the earlier one"),
+    cl::desc("Let every layer compact after its token; otherwise the last "
+             "quarter does before it, beside decodes in front"),
     cl::cat(category));
 
 static cl::opt<bool>

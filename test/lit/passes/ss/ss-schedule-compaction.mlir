@@ -4,8 +4,8 @@
 
 // RUN: ss-opt %s --split-input-file --pass-pipeline='builtin.module(ss.model(ss-schedule-compaction{compact-before=false report=true}))' 2>&1 | FileCheck %s --check-prefix=AFTER
 
-// Dense layers are not counted: three layers share the steps. The later half, one
-// of three, compacts before its tokens, in the same steps.
+// Dense layers are not counted: three layers share the steps. The last quarter,
+// one of three, compacts before its tokens, in the same steps.
 // CHECK-LABEL: ss.model @spread
 // CHECK: ss.schedule period 24 phases [@a = 0, @b = 4, @d = 4] before [@d]{{$}}
 // CHECK-NOT: ss.schedule
