@@ -355,6 +355,32 @@ TEST_P(RowPlan, KeepsEveryStateWhateverAStepDoes) {
   EXPECT_GT(report.denied, 0);
 }
 
+// Whatever its buffer holds since: the token behind the compaction, where that came
+// before it. One that is due again keeps its room for that.
+TEST_P(RowPlan, SqueezesWhatTheStepBeforeHasCompacted) {
+  limit = kChunks | ss::kSqueezed;
+  for (int32_t l = 0; l < 2; ++l)
+    for (bool due : {false, true}) {
+      Layer &layer = layers[size_t(l)];
+      place(l, 0, 12);
+      layer.rank[0] = 4;
+      layer.last[0] = 0, layer.lastCount = 1;
+      const int32_t own = layerTables[size_t(l)].before;
+      layer.count[0] = due ? kPairs - 1 + own : own;
+      layer.dueCount = due ? kHeads : 0;
+      for (int32_t head = 0; head < kHeads; ++head)
+        layer.due[size_t(head)] = head;
+      const int32_t before = layer.capacity[0];
+      plan(0, 2);
+      EXPECT_LE(*layerTables[size_t(l)].asked_count, due ? kHeads : 1);
+      move(l);
+      EXPECT_EQ(layer.capacity[0],
+                due ? before : pool.capacity[pool.class_of[4]]);
+      settle(l);
+      layer.dueCount = layer.lastCount = 0;
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Seeds, RowPlan, testing::Range(0, 8));
 
 } // namespace
