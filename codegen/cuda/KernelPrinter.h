@@ -43,7 +43,7 @@ private:
   mlir::BlockArgument getWorkCount();
   void openProgramLoop(llvm::StringRef first, int64_t perBlock);
 
-  // Statements (KernelPrinter.cpp).
+  // Statements (KernelPrinter.cpp, those of parts: CudaParts.cpp).
   void printBlock(mlir::Block &block, bool isTail);
   mlir::Operation *getPreviousStatement(mlir::Operation *op) const;
   void printNote(mlir::Operation &op);

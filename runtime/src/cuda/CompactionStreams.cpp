@@ -89,6 +89,11 @@ void CompactionStreams::planned() {
     SS_CUDA(context->driver(), cuEventRecord(planning.event, planning.stream));
 }
 
+void CompactionStreams::waitForPlan(CUstream into) const {
+  if (planning.forked)
+    SS_CUDA(context->driver(), cuStreamWaitEvent(into, planning.event, 0));
+}
+
 void CompactionStreams::joinPlan(CUstream into) {
   // Not again if this fails: what an abandoned capture held cannot be joined.
   if (std::exchange(planning.forked, false))
@@ -123,10 +128,8 @@ CUstream CompactionStreams::forkInto(Ring &ring, CUstream from) {
   Branch &branch = ring.branches[ring.next];
   ring.next = (ring.next + 1) % ring.branches.size();
   order(from, branch.event, branch.stream);
-  // Once is enough.
-  if (planning.forked && !branch.forked)
-    SS_CUDA(context->driver(),
-            cuStreamWaitEvent(branch.stream, planning.event, 0));
+  if (!branch.forked) // once is enough
+    waitForPlan(branch.stream);
   branch.forked = true;
   return branch.stream;
 }

@@ -31,10 +31,16 @@ public:
   ~CompactionStreams();
 
   /// The stream for what a step plans, after everything queued on `from` so
-  /// far. planned() says that all of it is queued.
+  /// far. Others wait for what is queued there until planned() was last called.
   CUstream plan(CUstream from);
   void planned();
-  /// Whatever is queued on `into` from now on comes after the plan.
+  /// The same stream, as long as it is not joined; null: then, or there is none.
+  CUstream planStream() const {
+    return planning.forked ? planning.stream : nullptr;
+  }
+  /// Whatever is queued on `into` from now on comes after the plan so far.
+  void waitForPlan(CUstream into) const;
+  /// And after the whole plan, which ends.
   void joinPlan(CUstream into);
   /// A stream in which work comes after the plan and after everything queued on
   /// `from` so far.

@@ -281,22 +281,40 @@ void CudaEngine::beginStep(std::span<const int32_t> slots, Stream stream) {
 /// What is due, and the rows that its compactions need. Few programs leave
 /// multiprocessors idle: their decodes do not wait for it, since it changes no
 /// count, no rank and no place, and rows move behind them. Where decodes fill the
-/// GPU its blocks would find no room beside them, and a compaction that does not
-/// stand right behind its decode would be in the way of later ones.
+/// GPU, what runs beside them waits for room, and a compaction that does not stand
+/// right behind its decode is in the way of later ones: there the first decode
+/// waits for the lists, so that blocks are provided beside it, and the others for
+/// their rows.
 void CudaEngine::planStep(std::span<const int32_t> slots, CUstream stream) {
   const bool counted = !isCaptured(stream);
   const CUstream branch = compactions->plan(stream);
   bookkeeping->list(schedule(), slots, branch);
+  unmoved = kAllLayers;
   if (pools)
-    pools->plan(1, branch, counted);
-  rowsMoved = stepOrdered;
-  if (pools && rowsMoved)
-    pools->moveAll(branch);
+    pools->list(1, branch);
   compactions->planned();
-  if (!stepOrdered)
+  if (stepOrdered)
+    bookkeeping->order(schedule(), slots, stream);
+  if (!pools) {
+    if (stepOrdered)
+      compactions->joinPlan(stream);
     return;
-  bookkeeping->order(schedule(), slots, stream);
-  compactions->joinPlan(stream);
+  }
+  if (stepOrdered)
+    compactions->waitForPlan(stream);
+  pools->provide(branch, counted);
+  compactions->planned();
+}
+
+/// Moves the rows of all layers but the first one of a large batch's step, which
+/// is being decoded: before the second one is.
+void CudaEngine::moveBehind(int32_t first) {
+  const CUstream branch = compactions->planStream();
+  if (!pools || !branch)
+    return;
+  pools->moveOthers(first, branch);
+  compactions->planned();
+  unmoved = first;
 }
 
 /// An order helps where multiprocessors have several programs each: the large ones
@@ -392,7 +410,7 @@ void CudaEngine::launchCompact(int32_t index, int32_t batch,
 void CudaEngine::compactDue(int32_t index, int32_t batch, int32_t countAhead,
                             CUstream stream, bool beside) {
   bindRounding(index);
-  if (pools && !rowsMoved)
+  if (pools && (unmoved == kAllLayers || unmoved == index))
     pools->move(size_t(index), stream);
   const LayerLayout &sizes = layout.layers[size_t(index)].sizes;
   if (!sizes.denseFallback)
@@ -449,10 +467,21 @@ void CudaEngine::decodeLayer(int32_t index, const ss_decode_args &args) {
          "before it took: call ss_end_step between steps");
   CurrentContext current(*context);
   const CUstream stream = asStream(args.stream);
-  compactAhead(index, args.batch, stream);
+  // In a large batch's step rows of the other layers move behind the first decode.
+  const bool movesOthers =
+      stepOrdered && decodedCount == 0 && !layer.compactsBefore;
+  if (!movesOthers) {
+    if (stepOrdered)
+      compactions->joinPlan(stream);
+    compactAhead(index, args.batch, stream);
+  }
   launchDecode(index, args);
-  if (!layer.denseForm && !layer.compactsBefore)
-    compactDue(index, args.batch, 1, compactions->fork(stream), true);
+  const bool compacts = !layer.denseForm && !layer.compactsBefore;
+  const CUstream branch = compacts ? compactions->fork(stream) : stream;
+  if (movesOthers)
+    moveBehind(index);
+  if (compacts)
+    compactDue(index, args.batch, 1, branch, true);
   decoded[size_t(index)] = true;
   ++decodedCount;
 }

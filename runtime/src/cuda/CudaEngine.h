@@ -143,6 +143,7 @@ private:
                  const ss_decode_args &args) const;
   bool hasOrder(int32_t batch) const;
   void planStep(std::span<const int32_t> slots, CUstream stream);
+  void moveBehind(int32_t first);
   void beginAfter(CUstream stream);
   void makeConsolidator(const KernelCompiler &compiler,
                         const ss_engine_options &options);
@@ -286,7 +287,9 @@ private:
   /// Batch of the step that has begun; 0: none has.
   int32_t stepBatch = 0;
   bool stepOrdered = false; ///< its decodes have an order of programs
-  bool rowsMoved = false;   ///< of all layers, before the first decode
+  /// The layer whose rows its own compaction moves in this step: all, or one.
+  static constexpr int32_t kAllLayers = -1;
+  int32_t unmoved = kAllLayers;
   std::vector<bool> decoded; ///< layers of this step
   int32_t decodedCount = 0;
   /// Layers that compact before their tokens, and so many of them have begun to

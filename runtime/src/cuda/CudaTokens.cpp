@@ -63,7 +63,7 @@ void CudaEngine::noteStepTokens(const LayerManifest &layer,
   compactions->joinPlan(static_cast<CUstream>(args.stream));
   if (pools)
     pools->cancel(true, static_cast<CUstream>(args.stream));
-  rowsMoved = false;
+  unmoved = kAllLayers;
   handOver->takeTokens(schedule(), {args.slots, size_t(args.batch)},
                        stepTokens, static_cast<CUstream>(args.stream));
 }

@@ -240,11 +240,9 @@ unsigned RowPools::wideGrid() const {
   return unsigned(context->multiprocessors()) * 4;
 }
 
-void RowPools::plan(int32_t ahead, CUstream stream, bool counted) {
-  if (arguments.layer_count == 0)
-    return;
-  list(0, arguments.layer_count, ahead, stream);
-  provide(stream, counted);
+void RowPools::list(int32_t ahead, CUstream stream) {
+  if (arguments.layer_count > 0)
+    list(0, arguments.layer_count, ahead, stream);
 }
 
 void RowPools::planLayer(size_t layer, int32_t ahead, CUstream stream,
@@ -270,18 +268,23 @@ void RowPools::move(size_t layer, CUstream stream) const {
   launch(moveFunction, kBlocks, 1, kThreads, stream, parameters);
 }
 
-void RowPools::moveAll(CUstream stream) const {
+void RowPools::moveOthers(int32_t layer, CUstream stream) const {
   if (arguments.layer_count == 0)
     return;
   constexpr unsigned kThreads = 128;
   ss::RowTables given = arguments;
-  void *parameters[] = {&given};
+  int32_t except = layer < 0 || sizes.poolOf[size_t(layer)] < 0
+                       ? -1
+                       : tableOf[size_t(layer)];
+  void *parameters[] = {&given, &except};
   launch(moveAllFunction, wideGrid(), unsigned(given.pool_count), kThreads,
          stream, parameters);
 }
 
 /// Answers what was asked, and reports.
 void RowPools::provide(CUstream stream, bool counted) {
+  if (arguments.layer_count == 0)
+    return;
   constexpr unsigned kAllThreads = 1024;
   ss::RowPool *pools = arguments.pools;
   void *parameters[] = {&pools};
@@ -351,7 +354,7 @@ bool RowPools::place(size_t layer, std::span<const int32_t> states,
   constexpr unsigned kThreads = 256;
   launch(placeFunction, wideGrid(), 1, kThreads, stream, parameters);
   provide(stream, true);
-  moveAll(stream);
+  moveOthers(-1, stream);
   return true;
 }
 

@@ -1,10 +1,10 @@
 //===- RowPools.h - Rows of all states of an engine on a GPU ----*- C++ -*-===//
 //
 // The kernels of device/pool.cuh and device/rows.cuh, and the memory that they
-// hand out. A step calls plan() once, which may run beside its decodes; moveAll()
-// before its first decode, or move() between each layer's decode and the launches
-// over the lists that it makes; and settle() after its last compaction; all of it
-// can be captured. tend() is for the time between steps.
+// hand out. A step calls list() and provide() once, which may run beside its
+// decodes; move() between a layer's decode and the launches over its lists, or
+// moveOthers() before the decodes of the others; and settle() after the last
+// compaction; all of it can be captured. tend() is for the time between steps.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SINKSTATE_CUDA_ROWPOOLS_H
@@ -54,26 +54,28 @@ public:
   CUdeviceptr weightsOf(size_t layer) const;
 
   /// Lists, from what is due, `work` and `dense_work` of all layers, as far as
-  /// they need no other rows, and provides blocks for the states that do. No
+  /// they need no other rows, and asks for blocks for the states that do. No
   /// state changes. `ahead`: pairs that will be in a buffer beyond its count.
-  /// `counted`: the launches run, and are not captured.
-  void plan(int32_t ahead, CUstream stream, bool counted);
-  /// The same for one layer, whose list of due states has changed within a step:
+  void list(int32_t ahead, CUstream stream);
+  /// Provides the blocks; nothing moves yet. `counted`: the launches run, and are
+  /// not captured.
+  void provide(CUstream stream, bool counted);
+  /// Both for one layer, whose list of due states has changed within a step:
   /// for compactions that do not wait for the end of the step, each between this
   /// and settle(). cancel() first, once a step.
   void planLayer(size_t layer, int32_t ahead, CUstream stream, bool counted);
   /// Moves a layer's states to their blocks and completes its lists: after its
   /// decode, in a step whose compactions come behind the decodes.
   void move(size_t layer, CUstream stream) const;
-  /// The same for all layers at once, before their decodes.
-  void moveAll(CUstream stream) const;
-  /// Nothing more will be launched over the lists of plan() and move().
+  /// The same for all layers but this one (-1: for all), before their decodes.
+  void moveOthers(int32_t layer, CUstream stream) const;
+  /// Nothing more will be launched over the lists of list() and move().
   /// `again`: because it will be called again in this step.
   void cancel(bool again, CUstream stream) const;
   /// In layers of f16, after densify and before the compaction: what does not
   /// fit the type stays in factors, and is listed for the compaction.
   void checkRange(size_t layer, CUstream stream) const;
-  /// Ends what plan() has begun: states that went dense take their block.
+  /// Ends what list() has begun: states that went dense take their block.
   void settle(CUstream stream) const;
   /// The same for one layer, while compactions of others are under way.
   void settleLayer(size_t layer, CUstream stream) const;
@@ -135,7 +137,6 @@ private:
                           const LayerPlaces &places, CUdeviceptr begin,
                           int32_t pool) const;
   void list(int32_t first, int32_t count, int32_t ahead, CUstream stream);
-  void provide(CUstream stream, bool counted);
   void launch(CUfunction function, unsigned x, unsigned y, unsigned threads,
               CUstream stream, void **parameters) const;
   void launchOverRequests(CUfunction function, int32_t what,

@@ -11,6 +11,15 @@ Machine machine;
 std::recursive_mutex machineMutex;
 Held held;
 
+void Launch::run() {
+  std::vector<void *> parameters;
+  for (auto &value : values)
+    parameters.push_back(value.data());
+  if (machine.logs)
+    machine.log += kernel->name + "\n";
+  kernel->run(kernel->context, parameters.data(), blocks);
+}
+
 } // namespace sinkstate::test::fake
 
 using namespace sinkstate::test::fake;
@@ -77,6 +86,11 @@ void fake_watch(const char *kernel) {
 }
 unsigned fake_watched_blocks(void) { return machine.watchedBlocks; }
 unsigned fake_watched_threads(void) { return machine.watchedThreads; }
+void fake_log(int logs) {
+  machine.logs = logs != 0;
+  machine.log.clear();
+}
+const char *fake_logged(void) { return machine.log.c_str(); }
 unsigned fake_last_threads(void) { return machine.threads; }
 unsigned fake_last_shared(void) { return machine.shared; }
 }

@@ -66,6 +66,11 @@ void fake_watch(const char *kernel);
 unsigned fake_watched_blocks(void);
 unsigned fake_watched_threads(void);
 
+/* The names of the kernels that run from here on, in their order, a line each;
+ * what is captured runs when it is replayed. */
+void fake_log(int logs);
+const char *fake_logged(void);
+
 /* Sources that the fake NVRTC has compiled in this process. */
 int fake_nvrtc_compilations(void);
 

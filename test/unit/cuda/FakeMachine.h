@@ -31,12 +31,7 @@ struct Launch {
   const Kernel *kernel;
   std::vector<std::vector<std::byte>> values;
   unsigned blocks;
-  void run() {
-    std::vector<void *> parameters;
-    for (auto &value : values)
-      parameters.push_back(value.data());
-    kernel->run(kernel->context, parameters.data(), blocks);
-  }
+  void run();
 };
 
 using Recording = std::vector<Launch>;
@@ -88,6 +83,8 @@ struct Machine {
   unsigned blocks = 0, threads = 0, shared = 0;
   std::string watched;
   unsigned watchedBlocks = 0, watchedThreads = 0;
+  bool logs = false;
+  std::string log; // kernels in the order in which they ran, a line each
 };
 extern Machine machine;
 

@@ -90,9 +90,11 @@ void hostMoveRows(void *, void *const *parameters, unsigned) {
 
 void hostMoveAll(void *, void *const *parameters, unsigned) {
   const auto tables = value<ss::RowTables>(parameters, 0);
+  const auto except = value<int32_t>(parameters, 1);
   for (int32_t p = 0; p < tables.pool_count; ++p)
     for (int32_t i = 0; i < tables.pools[p].grant_count; ++i)
-      moveRequest(tables, tables.pools[p].requests[i]);
+      if (tables.pools[p].requests[i].layer != except)
+        moveRequest(tables, tables.pools[p].requests[i]);
 }
 
 void hostCheckRange(void *, void *const *parameters, unsigned) {
@@ -149,7 +151,7 @@ void addRowKernels() {
   fake_add_kernel("ss_place_rows", place, 5, hostPlaceRows, nullptr);
   fake_add_kernel("ss_provide_rows", pools, 1, hostProvideRows, nullptr);
   fake_add_kernel("ss_move_rows", one, 2, hostMoveRows, nullptr);
-  fake_add_kernel("ss_move_all", one, 1, hostMoveAll, nullptr);
+  fake_add_kernel("ss_move_all", one, 2, hostMoveAll, nullptr);
   fake_add_kernel("ss_check_range", one, 2, hostCheckRange, nullptr);
   fake_add_kernel("ss_settle_rows", one, 2, hostSettleRows, nullptr);
   fake_add_kernel("ss_cancel_rows", one, 2, hostCancelRows, nullptr);

@@ -21,7 +21,7 @@ void hostPlaceRows(void *, void *const *parameters, unsigned blocks);
 void hostProvideRows(void *, void *const *parameters, unsigned blocks);
 /// ss_move_rows(ss::RowTables, int32_t layer)
 void hostMoveRows(void *, void *const *parameters, unsigned blocks);
-/// ss_move_all(ss::RowTables)
+/// ss_move_all(ss::RowTables, int32_t except)
 void hostMoveAll(void *, void *const *parameters, unsigned blocks);
 /// ss_check_range(ss::RowTables, int32_t layer)
 void hostCheckRange(void *, void *const *parameters, unsigned blocks);

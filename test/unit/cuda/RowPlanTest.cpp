@@ -252,7 +252,7 @@ protected:
     launch(hostPlaceRows, 1, tables, l, states, ranks, int32_t(1));
     ss::RowPool *pools = &pool;
     launch(hostProvideRows, 1, pools);
-    launch(hostMoveAll, 1, tables);
+    launch(hostMoveAll, 1, tables, int32_t(-1));
     Layer &layer = layers[size_t(l)];
     if (layer.capacity[size_t(state)] < rank)
       return; // no memory
@@ -308,14 +308,14 @@ TEST_P(RowPlan, KeepsEveryStateWhateverAStepDoes) {
       if (oneIn(2))
         move(int32_t(random() % 2));
       else if (oneIn(2))
-        launch(hostMoveAll, 1, tables);
+        launch(hostMoveAll, 1, tables, int32_t(-1));
       launch(hostCancelRows, 8, tables, int32_t(0));
       folds = counters[ss::kFolds];
       for (Layer &layer : layers)
         layer.foldsSeen = layer.folds;
     } else if (what == 1) { // each layer is planned anew, as in several tokens
       if (oneIn(2))
-        launch(hostMoveAll, 1, tables);
+        launch(hostMoveAll, 1, tables, int32_t(-1));
       launch(hostCancelRows, 8, tables, int32_t(1));
       EXPECT_EQ(counters[ss::kFolds], folds);
       for (int32_t l : someOrder()) {
@@ -325,11 +325,12 @@ TEST_P(RowPlan, KeepsEveryStateWhateverAStepDoes) {
         settle(l);
       }
     } else {
-      const bool together = oneIn(2);
-      if (together)
-        launch(hostMoveAll, 1, tables);
+      // All layers together, or all but one, or each for itself.
+      const int32_t apart = int32_t(random() % 4) - 1;
+      if (apart < 2)
+        launch(hostMoveAll, 1, tables, apart);
       for (int32_t l : someOrder()) {
-        if (!together)
+        if (apart >= 2 || apart == l)
           move(l);
         if (oneIn(2))
           compact(l);

@@ -10,8 +10,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <numeric>
 #include <random>
+#include <sstream>
 
 using namespace sinkstate;
 using namespace sinkstate::test;
@@ -225,6 +227,75 @@ TEST_F(CudaSteps, TakeTheirLayersInAnyOrderAndMayBeAbandoned) {
       expectEqualBits(onCuda.y[layer], onCpu.y[layer]);
   }
   expectEqualStates(cuda, a, cpu, b, many.size());
+}
+
+/// The kernels of a replayed step in the order in which the fake GPU runs them:
+/// what stands on a branch comes as late as is allowed.
+std::vector<std::string> kernelsOfAStep(CudaUnderTest &cuda,
+                                        DrivenRequest &request,
+                                        size_t padding) {
+  std::vector<DrivenRequest *> batch(padding);
+  batch.push_back(&request);
+  GraphReplay graphs(cuda.driver);
+  cuda.driver.step(batch);
+  fake_log(1);
+  cuda.driver.step(batch);
+  std::istringstream lines(fake_logged());
+  fake_log(0);
+  return {std::istream_iterator<std::string>(lines), {}};
+}
+
+/// Of the first kernel from `from` on with this in its name.
+size_t placeOf(const std::vector<std::string> &kernels, const char *name,
+               size_t from = 0) {
+  const auto found = std::find_if(
+      kernels.begin() + std::ptrdiff_t(from), kernels.end(),
+      [&](auto &kernel) { return kernel.find(name) != std::string::npos; });
+  EXPECT_NE(found, kernels.end()) << name;
+  return size_t(found - kernels.begin());
+}
+
+// On branches: before the layer's own decode, and after some of those in front.
+TEST_F(CudaSteps, CompactOnEitherSideOfATokenBesideOtherLayers) {
+  for (size_t padding : {0, 8}) {
+    CudaUnderTest cuda(source, cudaOptions(9), false);
+    DrivenRequest request = cuda.request(source, 1);
+    const auto kernels = kernelsOfAStep(cuda, request, padding);
+    EXPECT_GT(placeOf(kernels, "layer0_compact"),
+              placeOf(kernels, "layer3_decode"));
+    for (const std::string layer : {"layer1", "layer2"}) {
+      const size_t compact = placeOf(kernels, (layer + "_compact").c_str());
+      EXPECT_GT(compact, placeOf(kernels, "layer0_decode"));
+      EXPECT_LT(compact, placeOf(kernels, (layer + "_decode").c_str()));
+    }
+  }
+}
+
+TEST_F(CudaSteps, OfFewProgramsDecodeBesideTheirPlan) {
+  CudaUnderTest cuda(source, cudaOptions(1), false);
+  DrivenRequest request = cuda.request(source, 1);
+  const auto kernels = kernelsOfAStep(cuda, request, 0);
+  const size_t decode = placeOf(kernels, "decode");
+  EXPECT_LT(decode, placeOf(kernels, "ss_schedule"));
+  EXPECT_LT(placeOf(kernels, "ss_provide_rows"), placeOf(kernels, "ss_move_rows"));
+  EXPECT_LT(placeOf(kernels, "ss_move_rows"), placeOf(kernels, "compact"));
+  EXPECT_EQ(std::count(kernels.begin(), kernels.end(), "ss_move_rows"), 3);
+}
+
+// A layer's decode must not run beside its moves.
+TEST_F(CudaSteps, OfManyProgramsMoveRowsBeforeTheSecondDecode) {
+  CudaUnderTest cuda(source, cudaOptions(9), false);
+  DrivenRequest request = cuda.request(source, 1);
+  const auto kernels = kernelsOfAStep(cuda, request, 8);
+  const size_t first = placeOf(kernels, "decode"),
+               second = placeOf(kernels, "decode", first + 1);
+  EXPECT_LT(placeOf(kernels, "ss_order_programs"), first);
+  EXPECT_LT(placeOf(kernels, "ss_plan_rows"), first);
+  EXPECT_GT(placeOf(kernels, "ss_provide_rows"), first);
+  EXPECT_LT(placeOf(kernels, "ss_move_all"), second);
+  // That of the first layer alone.
+  EXPECT_GT(placeOf(kernels, "ss_move_rows"), first);
+  EXPECT_EQ(std::count(kernels.begin(), kernels.end(), "ss_move_rows"), 1);
 }
 
 /// A step that is captured in two parts fails with parallel compactions and

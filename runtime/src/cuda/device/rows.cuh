@@ -508,11 +508,12 @@ extern "C" __global__ void ss_move_rows(ss::RowTables tables, int32_t index) {
       move_request(tables, pool, *request);
 }
 
-/// Those of all layers. Grid (any, pools).
-extern "C" __global__ void ss_move_all(ss::RowTables tables) {
+/// Those of all layers but one (-1: of all). Grid (any, pools).
+extern "C" __global__ void ss_move_all(ss::RowTables tables, int32_t except) {
   ss::RowPool &pool = tables.pools[blockIdx.y];
   for (int32_t i = blockIdx.x; i < pool.grant_count; i += gridDim.x)
-    move_request(tables, pool, pool.requests[i]);
+    if (pool.requests[i].layer != except)
+      move_request(tables, pool, pool.requests[i]);
 }
 
 /// A block of threads per request, in layers that check the range.

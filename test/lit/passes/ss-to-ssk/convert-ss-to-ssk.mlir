@@ -150,6 +150,7 @@ func.func @gdn_dense_decode(%state: !ss.state<gdn, heads = 2, key_heads = 2, dv 
 // CHECK-LABEL: ssk.kernel @gdn_relative_densify
 // CHECK-SAME: ssk.may_alias
 // CHECK: ssk.store %{{.*}} stride %{{.*}} : !ssk.tile<4x128xf32, lanes = 1>, !ssk.global<f32>
+// CHECK: } {ssk.independent}
 func.func @gdn_relative_compact(%state: !ss.state<gdn, heads = 2, key_heads = 2, dv = 128, dk = 128, form = factored, active = 8, buffer = 8, rank = 96, storage = f32>) -> !ss.state<gdn, heads = 2, key_heads = 2, dv = 128, dk = 128, form = factored, active = 8, buffer = 8, rank = 96, storage = f32> attributes {ss.role = "compact"} {
   %r = ss.fused "compact"(%state) : (!ss.state<gdn, heads = 2, key_heads = 2, dv = 128, dk = 128, form = factored, active = 8, buffer = 8, rank = 96, storage = f32>) -> (!ss.state<gdn, heads = 2, key_heads = 2, dv = 128, dk = 128, form = factored, active = 8, buffer = 8, rank = 96, storage = f32>) {
   ^bb0(%s: !ss.state<gdn, heads = 2, key_heads = 2, dv = 128, dk = 128, form = factored, active = 8, buffer = 8, rank = 96, storage = f32>):
