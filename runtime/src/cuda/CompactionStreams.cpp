@@ -108,7 +108,9 @@ CUstream CompactionStreams::forkFold(CUstream from) {
   return forkInto(folds, from);
 }
 
-CUstream CompactionStreams::forkAhead(CUstream from) {
+CUstream CompactionStreams::forkAhead(CUstream from, bool together) {
+  if (together)
+    ahead.next = 0;
   return forkInto(ahead, from);
 }
 

@@ -272,6 +272,10 @@ TEST_F(CudaSteps, CompactOnEitherSideOfATokenBesideOtherLayers) {
 }
 
 TEST_F(CudaSteps, OfFewProgramsDecodeBesideTheirPlan) {
+  std::vector<LayerSpec> layers = mixedLayers();
+  for (LayerSpec &layer : layers)
+    layer.before = false; // the fake GPU plans as soon as any branch waits for it
+  FakePackage source(layers);
   CudaUnderTest cuda(source, cudaOptions(1), false);
   DrivenRequest request = cuda.request(source, 1);
   const auto kernels = kernelsOfAStep(cuda, request, 0);
