@@ -2,6 +2,7 @@
 
 #include "ConformanceTest.h"
 
+#include <algorithm>
 #include <ostream>
 #include <utility>
 
@@ -96,6 +97,16 @@ bool Running::compactsNext(const DrivenRequest &request, size_t layer) const {
   const LayerSpec &spec = layers[layer];
   return !spec.denseForm && spec.isPhase(request.position) &&
          (request.position > 0 || !spec.compactsBefore());
+}
+
+double Running::errorBeforeCompactions(
+    const StepResult &result, const std::vector<size_t> &compacted) const {
+  double worst = 0;
+  for (size_t layer = 0; layer < layers.size(); ++layer)
+    if (!layers[layer].compactsBefore() ||
+        std::find(compacted.begin(), compacted.end(), layer) == compacted.end())
+      worst = std::max(worst, result.errors[layer]);
+  return worst;
 }
 
 std::vector<std::vector<float>> rowOf(const StepResult &result, size_t b,

@@ -174,12 +174,14 @@ StepResult RequestDriver::step(const std::vector<DrivenRequest *> &requests) {
   StepResult result;
   for (size_t i = 0; i < layers.size(); ++i) {
     std::vector<float> y = batch.layers[i].y.copyOut();
+    double worst = 0;
     for (size_t b = 0; b < n && withOracle; ++b)
       if (requests[b])
-        result.worstError = std::max(
-            result.worstError,
-            headError(i, *requests[b], tokens[i][b],
-                      y.data() + b * size_t(layers[i].valueFloats())));
+        worst = std::max(
+            worst, headError(i, *requests[b], tokens[i][b],
+                             y.data() + b * size_t(layers[i].valueFloats())));
+    result.errors.push_back(worst);
+    result.worstError = std::max(result.worstError, worst);
     result.y.push_back(std::move(y));
   }
   for (DrivenRequest *request : requests)

@@ -37,8 +37,9 @@ private:
 struct StepResult {
   /// y of every layer, [batch, heads, dv].
   std::vector<std::vector<float>> y;
-  /// Largest |y - y64| / (|H|_F |q|) of a head.
+  /// Largest |y - y64| / (|H|_F |q|) of a head, of all layers and by layer.
   double worstError = 0;
+  std::vector<double> errors;
 };
 
 class RequestDriver {
