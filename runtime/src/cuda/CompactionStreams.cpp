@@ -108,9 +108,7 @@ CUstream CompactionStreams::forkFold(CUstream from) {
   return forkInto(folds, from);
 }
 
-CUstream CompactionStreams::forkAhead(CUstream from, bool together) {
-  if (together)
-    ahead.next = 0;
+CUstream CompactionStreams::forkAhead(CUstream from) {
   return forkInto(ahead, from);
 }
 

@@ -48,9 +48,9 @@ public:
   /// The same for folds of matrices, on streams of their own: they are short, and
   /// come out of the order of the compactions.
   CUstream forkFold(CUstream from);
-  /// The same for compactions that are ahead, or `together`, one after the other;
-  /// finishAhead() says that all of compaction `number` is queued there.
-  CUstream forkAhead(CUstream from, bool together);
+  /// The same for compactions that are ahead; finishAhead() says that all of
+  /// compaction `number` is queued there.
+  CUstream forkAhead(CUstream from);
   void finishAhead(size_t number, CUstream branch) const;
   /// Whatever is queued on `into` from now on comes after that compaction, which
   /// has been finished since the last join.

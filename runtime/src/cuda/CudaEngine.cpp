@@ -14,9 +14,6 @@ namespace {
 
 /// Programs a multiprocessor from which on a decode has an order.
 constexpr int64_t kOrderedPrograms = 8;
-/// Blocks on a multiprocessor of compactions that come before tokens, where decodes
-/// fill it.
-constexpr int kBlocksAhead = 2;
 
 CUstream asStream(Stream stream) { return static_cast<CUstream>(stream); }
 
@@ -391,8 +388,7 @@ void CudaEngine::launchDecode(int32_t index, const ss_decode_args &args) {
 
 /// Over the layer's work list, with the grid of a batch that is due as a whole.
 void CudaEngine::launchCompact(int32_t index, int32_t batch,
-                               int32_t countAhead, CUstream stream,
-                               int64_t mostBlocks) {
+                               int32_t countAhead, CUstream stream) {
   const LayerManifest &layer = manifest.layers[size_t(index)];
   const LayerPlaces &places = layout.layers[size_t(index)];
   bindState(places);
@@ -408,45 +404,41 @@ void CudaEngine::launchCompact(int32_t index, int32_t batch,
                              : places.maxRank);
   values.setPointer(Argument::RowCapacity, at<int32_t>(places.rowCapacity));
   values.setPointer(Argument::Sink, at<float>(places.sink));
-  kernels->launch(layer.compact, values, int64_t(batch) * layer.heads, stream,
-                  mostBlocks);
+  kernels->launch(layer.compact, values, int64_t(batch) * layer.heads, stream);
 }
 
 void CudaEngine::compactDue(int32_t index, int32_t batch, int32_t countAhead,
-                            CUstream stream, bool beside, int64_t mostBlocks) {
+                            CUstream stream, bool beside) {
   bindRounding(index);
   if (pools && (unmoved == kAllLayers || unmoved == index))
     pools->move(size_t(index), stream);
   const LayerLayout &sizes = layout.layers[size_t(index)].sizes;
   if (!sizes.denseFallback)
-    return launchCompact(index, batch, countAhead, stream, mostBlocks);
+    return launchCompact(index, batch, countAhead, stream);
   // A matrix of f16 may turn out not to fit, and is compacted then. Otherwise
   // these are different states.
   const bool apart = beside && sizes.storage != Storage::F16;
   const CUstream folding = apart ? compactions->forkFold(stream) : stream;
   if (!apart)
     launchFold(index, batch, countAhead, stream);
-  launchCompact(index, batch, countAhead, stream, mostBlocks);
+  launchCompact(index, batch, countAhead, stream);
   if (apart)
     launchFold(index, batch, countAhead, folding);
 }
 
 /// Layers behind this one within which a compaction that comes before a token
 /// begins beside this one's decode: so many that their decodes take as long as it
-/// does, and not many more, since decodes get less done beside it. Where decodes
-/// fill the GPU all of them begin at once, but one after the other and on few
-/// blocks: compactions of the other layers have the rest.
+/// does, and not many more, since decodes get less done beside it.
 int32_t CudaEngine::layersAhead(const LayerManifest &layer,
                                 int32_t batch) const {
-  if (stepOrdered)
-    return layerCount();
   // Microseconds on an H200, where one warp has a program.
   constexpr double kCompaction = 50, kShortDecode = 5, kDecodeWave = 16;
   constexpr double kWarps = 16; // of decodes on a multiprocessor
+  constexpr int32_t kLeast = 2;
   const double waves = double(batch) * layer.heads /
                        (kWarps * context->multiprocessors());
   const double decode = kShortDecode + kDecodeWave * waves;
-  return int32_t(std::ceil(kCompaction / decode));
+  return std::max(kLeast, int32_t(std::ceil(kCompaction / decode)));
 }
 
 /// Queues what layers not far behind this one compact before their tokens, each on
@@ -456,10 +448,8 @@ void CudaEngine::compactAhead(int32_t index, int32_t batch, CUstream stream) {
       index + layersAhead(manifest.layers[size_t(index)], batch);
   for (; aheadCount < beforeLayers.size() && beforeLayers[aheadCount] <= last;
        ++aheadCount) {
-    const CUstream branch = compactions->forkAhead(stream, stepOrdered);
-    compactBefore(beforeLayers[aheadCount], batch, branch,
-                  stepOrdered ? int64_t(kBlocksAhead) * context->multiprocessors()
-                              : INT64_MAX);
+    const CUstream branch = compactions->forkAhead(stream);
+    compactBefore(beforeLayers[aheadCount], batch, branch);
     compactions->finishAhead(aheadCount, branch);
   }
   const auto own =

@@ -130,12 +130,10 @@ private:
   /// What the layer's states that are due need, matrices and compactions.
   /// `beside`: until the end of the step, and nothing on `stream` waits for it.
   void compactDue(int32_t layer, int32_t batch, int32_t countAhead,
-                  CUstream stream, bool beside,
-                  int64_t mostBlocks = INT64_MAX);
+                  CUstream stream, bool beside);
   /// `countAhead`: pairs beyond the slots' counts.
   void launchCompact(int32_t layer, int32_t batch, int32_t countAhead,
-                     CUstream stream,
-                     int64_t mostBlocks);
+                     CUstream stream);
   int32_t layersAhead(const LayerManifest &layer, int32_t batch) const;
   void compactAhead(int32_t layer, int32_t batch, CUstream stream);
   const LayerManifest &checkedLayer(int32_t layer) const;
@@ -189,8 +187,7 @@ private:
   // CudaTokens.cpp
   void prepareToken(int32_t layer, int32_t countAhead, CUstream stream);
   void noteCompacted(int32_t layer, CUstream stream) const;
-  void compactBefore(int32_t layer, int32_t batch, CUstream stream,
-                     int64_t mostBlocks = INT64_MAX);
+  void compactBefore(int32_t layer, int32_t batch, CUstream stream);
   void noteStepTokens(const LayerManifest &layer, const ss_decode_args &args,
                       const TokenCursor &cursor);
 

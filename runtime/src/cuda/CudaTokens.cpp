@@ -16,9 +16,8 @@ namespace sinkstate::runtime::cuda {
 
 /// What begin or nextToken listed of a layer that compacts before its tokens, with
 /// all the pairs that are in the buffer.
-void CudaEngine::compactBefore(int32_t index, int32_t batch, CUstream stream,
-                               int64_t mostBlocks) {
-  compactDue(index, batch, 0, stream, false, mostBlocks);
+void CudaEngine::compactBefore(int32_t index, int32_t batch, CUstream stream) {
+  compactDue(index, batch, 0, stream, false);
   // The token reads what went dense as a matrix.
   if (pools)
     pools->settleLayer(size_t(index), stream);
