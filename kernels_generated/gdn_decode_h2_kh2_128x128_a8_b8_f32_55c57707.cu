@@ -55,6 +55,8 @@ gdn_decode_h2_kh2_128x128_a8_b8_f32_55c57707_body(
   __shared__ gdn_decode_h2_kh2_128x128_a8_b8_f32_55c57707_scratch scratch_of_warps[warps];
   gdn_decode_h2_kh2_128x128_a8_b8_f32_55c57707_scratch &scratch = scratch_of_warps[warp];
   const int lane = ss::lane_id();
+  if (warps > 1)
+    ss::follow_stream();
 
   const int64_t place = int64_t(ordered) > 0 ? int64_t(order[program]) : program;
   const int64_t batch_row = place / 2;

@@ -54,6 +54,8 @@ gdn_decode_h32_kh16_128x128_a8_b8_fp8_2a9eb5ff_body(
   __shared__ gdn_decode_h32_kh16_128x128_a8_b8_fp8_2a9eb5ff_scratch scratch_of_warps[warps];
   gdn_decode_h32_kh16_128x128_a8_b8_fp8_2a9eb5ff_scratch &scratch = scratch_of_warps[warp];
   const int lane = ss::lane_id();
+  if (warps > 1)
+    ss::follow_stream();
 
   const int64_t place = int64_t(ordered) > 0 ? int64_t(order[program]) : program;
   const int64_t batch_row = place / 32;

@@ -54,6 +54,8 @@ kda_decode_h32_kh32_128x128_a8_b8_f32_f6e4eed5_body(
   const int warp = warps > 1 ? threadIdx.x >> 5 : 0;
   __shared__ kda_decode_h32_kh32_128x128_a8_b8_f32_f6e4eed5_scratch scratch_of_warps[warps];
   kda_decode_h32_kh32_128x128_a8_b8_f32_f6e4eed5_scratch &scratch = scratch_of_warps[warp];
+  if (warps > 1)
+    ss::follow_stream();
 
   const int64_t place = int64_t(ordered) > 0 ? int64_t(order[program]) : program;
   const int64_t batch_row = place / 32;

@@ -51,6 +51,8 @@ mamba2_decode_h4_kh1_80x128_a8_b8_f32_c460ed8c_body(
   __shared__ mamba2_decode_h4_kh1_80x128_a8_b8_f32_c460ed8c_scratch scratch_of_warps[warps];
   mamba2_decode_h4_kh1_80x128_a8_b8_f32_c460ed8c_scratch &scratch = scratch_of_warps[warp];
   const int lane = ss::lane_id();
+  if (warps > 1)
+    ss::follow_stream();
 
   const int64_t place = int64_t(ordered) > 0 ? int64_t(order[program]) : program;
   const int64_t batch_row = place / 4;

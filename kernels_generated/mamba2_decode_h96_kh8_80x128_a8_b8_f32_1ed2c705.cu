@@ -51,6 +51,8 @@ mamba2_decode_h96_kh8_80x128_a8_b8_f32_1ed2c705_body(
   __shared__ mamba2_decode_h96_kh8_80x128_a8_b8_f32_1ed2c705_scratch scratch_of_warps[warps];
   mamba2_decode_h96_kh8_80x128_a8_b8_f32_1ed2c705_scratch &scratch = scratch_of_warps[warp];
   const int lane = ss::lane_id();
+  if (warps > 1)
+    ss::follow_stream();
 
   const int64_t place = int64_t(ordered) > 0 ? int64_t(order[program]) : program;
   const int64_t batch_row = place / 96;

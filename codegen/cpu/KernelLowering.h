@@ -148,6 +148,7 @@ public:
   /// A 64-byte aligned array of the program, allocated on entry.
   mlir::Value createScratch(mlir::Type elementType, int64_t count);
   mlir::Value getMemory(mlir::Value memory) { return values.lookup(memory); }
+  mlir::Value getScalar(mlir::Value scalar) { return values.lookup(scalar); }
 
 private:
   mlir::ModuleOp module;

@@ -54,6 +54,9 @@ private:
                           int64_t begin);
   void emitBlock(const Matrix &panel, Value row, int64_t rows, Value column,
                  ArrayRef<Chunk> chunks);
+  SmallVector<Value> beginBlock(Value row, int64_t rows, Value column,
+                                ArrayRef<Chunk> chunks);
+  void emitRows(int64_t end, llvm::function_ref<void(Value)> body);
   void storeBlock(ArrayRef<Value> sums, Value row, int64_t rows, Value column,
                   ArrayRef<Chunk> chunks);
   SmallVector<Value> transpose(SmallVector<Value> vectors);
@@ -68,6 +71,8 @@ private:
   Matrix lhs, rhs, output;
   bool overwritesLhs, overwritesRhs;
   bool isGram; ///< a a^T
+  bool accumulates;
+  Value limit; ///< i64, the rows of c that are wanted, or null
   int64_t width;     ///< f64 elements of a vector
   int64_t blockRows; ///< rows of c in registers
   int64_t panelWidth;
@@ -93,7 +98,11 @@ MatmulEmitter::MatmulEmitter(KernelLowering &lowering, ssk::MatmulOp op)
       overwritesLhs(op.getOutput() == op.getLhs()),
       overwritesRhs(op.getOutput() == op.getRhs()),
       isGram(op.getLhs() == op.getRhs() && !op.getTransposeA() &&
-             op.getTransposeB()) {
+             op.getTransposeB() && !op.getAccumulate() && !op.getLimit()),
+      accumulates(op.getAccumulate()) {
+  if (op.getLimit())
+    limit = arith::IndexCastOp::create(b, loc, b.getI64Type(),
+                                       lowering.getScalar(op.getLimit()));
   width = lowering.getVectorWidth() / 2;
   // 16 accumulators of 32 registers, or 8 of 16.
   blockRows = width >= 8 ? 8 : 4;
@@ -243,17 +252,36 @@ void MatmulEmitter::storeBlock(ArrayRef<Value> sums, Value row, int64_t rows,
   }
 }
 
+/// What the sums of a block begin with.
+SmallVector<Value> MatmulEmitter::beginBlock(Value row, int64_t rows,
+                                             Value column,
+                                             ArrayRef<Chunk> chunks) {
+  SmallVector<Value> sums;
+  for (int64_t i = 0; i < rows; ++i) {
+    Value source;
+    if (accumulates)
+      source = elementPointer(
+          output, lowering.createAdd(row, lowering.createI64(i)), column);
+    for (const Chunk &chunk : chunks) {
+      if (accumulates)
+        sums.push_back(extend(lowering.createLoad(
+            vectorOf(chunk.width, output.elementType),
+            lowering.createGep(output.elementType, source, chunk.offset))));
+      else
+        sums.push_back(arith::ConstantOp::create(
+            b, loc, b.getZeroAttr(vectorOf(chunk.width, b.getF64Type()))));
+    }
+  }
+  return sums;
+}
+
 /// `rows` rows of c from `row` on, one panel wide, in registers.
 void MatmulEmitter::emitBlock(const Matrix &panel, Value row, int64_t rows,
                               Value column, ArrayRef<Chunk> chunks) {
-  SmallVector<Value> zeros;
-  for (int64_t i = 0; i < rows; ++i)
-    for (const Chunk &chunk : chunks)
-      zeros.push_back(arith::ConstantOp::create(
-          b, loc, b.getZeroAttr(vectorOf(chunk.width, b.getF64Type()))));
+  SmallVector<Value> begin = beginBlock(row, rows, column, chunks);
   auto loop =
       scf::ForOp::create(b, loc, lowering.createI64(0), lowering.createI64(k),
-                         lowering.createI64(1), zeros);
+                         lowering.createI64(1), begin);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
@@ -284,11 +312,24 @@ void MatmulEmitter::emitBlock(const Matrix &panel, Value row, int64_t rows,
   storeBlock(SmallVector<Value>(loop.getResults()), row, rows, column, chunks);
 }
 
+/// Blocks of rows up to `end`, a multiple of theirs; those that begin at the limit
+/// or behind it are left out.
+void MatmulEmitter::emitRows(int64_t end, function_ref<void(Value)> body) {
+  if (!limit)
+    return lowering.createLoop(end, blockRows, body);
+  Value last = arith::MinSIOp::create(b, loc, limit, lowering.createI64(end));
+  auto loop = scf::ForOp::create(b, loc, lowering.createI64(0), last,
+                                 lowering.createI64(blockRows));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  body(loop.getInductionVar());
+}
+
 void MatmulEmitter::emitPanel(Value column, int64_t columns) {
   SmallVector<Chunk> chunks = splitIntoChunks(columns, width);
   Matrix panel = packPanel(column, chunks, columns);
   int64_t bulk = m - m % blockRows;
-  lowering.createLoop(bulk, blockRows, [&](Value row) {
+  emitRows(bulk, [&](Value row) {
     emitBlock(panel, row, blockRows, column, chunks);
   });
   if (bulk < m)

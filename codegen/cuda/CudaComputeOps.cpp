@@ -2,7 +2,9 @@
 
 #include "codegen/cuda/CudaTypes.h"
 #include "codegen/cuda/KernelPrinter.h"
+#include "dialect/ssk/SSKWarps.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -45,8 +47,20 @@ static SmallVector<StringRef> getLoopNames(ssk::TileType type) {
   return {"r", "e"};
 }
 
+/// Whether a map is the conversion of a narrow tile to f32 and nothing else.
+static bool isWidening(ssk::MapOp map) {
+  auto extend = map.getYielded().getDefiningOp<arith::ExtFOp>();
+  return extend && map.getInputs().size() == 1 &&
+         extend.getIn() == map.getBody().getArgument(0) &&
+         extend.getType().isF32() && ssk::isNarrowFloat(extend.getIn().getType()) &&
+         map.getInputDims(0).size() == size_t(map.getResult().getType().getRank());
+}
+
 void KernelPrinter::printMap(ssk::MapOp map) {
   Value result = map.getResult();
+  // Narrow elements are converted several at a time.
+  if (isWidening(map))
+    return printTileCall(result, "ss::widen", getName(map.getInputs()[0]));
   auto type = cast<ssk::TileType>(result.getType());
   // One register needs no loop.
   SmallVector<int64_t> shape = getRegisterShape(type);
@@ -144,23 +158,34 @@ void KernelPrinter::printAccumulate(ssk::AccumulateOp accumulate) {
 }
 
 /// `ss::matmul<false, true, 16, 16, 128>(gram, rows, rows)`: which factors are
-/// transposed, the extents of the result, and how many products a sum has.
+/// transposed, the extents of the result, and how many products a sum has. By several
+/// warps, or added to what is there: `ss::matmul_of_warps<4, false, true, true, ...>`,
+/// with the number of warps before and whether to add behind.
 void KernelPrinter::printMatmul(ssk::MatmulOp matmul) {
   auto flag = [](bool value) -> std::string { return value ? "true" : "false"; };
   ArrayRef<int64_t> output = matmul.getOutput().getType().getShape();
   int64_t products = matmul.getLhs().getType().getShape()[matmul.getTransposeA() ? 0 : 1];
   std::string parameters = flag(matmul.getTransposeA()) + ", " + flag(matmul.getTransposeB());
+  std::string function = "ss::matmul<";
+  if (info.warps > 1 || matmul.getAccumulate() || matmul.getLimit()) {
+    function = "ss::matmul_of_warps<" + std::to_string(info.warps) + ", ";
+    parameters += ", " + flag(matmul.getAccumulate());
+  }
   for (int64_t extent : {output[0], output[1], products})
     parameters += ", " + std::to_string(extent);
-  out.line("ss::matmul<" + parameters + ">(" + getText(matmul.getOutput()) + ", " +
-           getText(matmul.getLhs()) + ", " + getText(matmul.getRhs()) + ");");
+  std::string limit = matmul.getLimit() ? ", " + getText(matmul.getLimit()) : "";
+  out.line(function + parameters + ">(" + getText(matmul.getOutput()) + ", " +
+           getText(matmul.getLhs()) + ", " + getText(matmul.getRhs()) + limit + ");");
 }
 
 /// `ss::core_svd(m, scratch.core, ...)`: matrices and vectors by reference.
 void KernelPrinter::printCall(ssk::CallOp call) {
   StringRef callee = call.getCallee();
   callee.consume_front("ss_");
-  std::string text = "ss::" + callee.str() + "(";
+  std::string text = "ss::" + callee.str();
+  if (ssk::isForWarps(call.getCallee()))
+    text += "<" + std::to_string(info.warps) + ">";
+  text += "(";
   llvm::ListSeparator comma;
   for (Value argument : call.getArgs())
     text += std::string(StringRef(comma)) + getText(argument);

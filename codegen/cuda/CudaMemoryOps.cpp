@@ -64,16 +64,15 @@ void KernelPrinter::printStore(ssk::StoreOp store) {
   ssk::TileType tile = store.getValue().getType();
   std::string given = store.getStride() ? getText(store.getStride()) : "";
   std::string limit = store.getLimit() ? ", " + getText(store.getLimit()) : "";
-  // All warps of a program share globals, and each has its own scratch.
-  bool isGuarded = isa<ssk::GlobalType>(store.getMemory().getType()) && !isOfFirstWarp(store);
-  if (isGuarded) {
+  bool byFirst = isGuarded(store, store.getMemory());
+  if (byFirst) {
     out.line("if (warp == 0)");
     out.indent();
   }
   out.line("ss::store_" + getShapeSuffix(tile) + getAccessArguments(tile, store.getVector()) +
            "(" + getAddress(getElement(store.getMemory(), store.getIndices())) + ", " +
            getName(store.getValue()) + getStride(store, tile, given) + limit + ");");
-  if (isGuarded)
+  if (byFirst)
     out.outdent();
 }
 
@@ -103,8 +102,7 @@ void KernelPrinter::printWrites(ssk::WriteOp first) {
     return getElement(write.getMemory(), write.getIndices()) + " = " +
            getText(write.getValue()) + ";";
   };
-  bool isGuarded = isa<ssk::GlobalType>(first.getMemory().getType()) && !isOfFirstWarp(first);
-  std::string condition = isGuarded ? "if (warp == 0 && lane == 0)" : "if (lane == 0)";
+  std::string condition = isGuarded(first, first.getMemory()) ? "if (warp == 0 && lane == 0)" : "if (lane == 0)";
   if (writes.size() > 1)
     out.open(condition);
   else {

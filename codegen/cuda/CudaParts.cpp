@@ -68,10 +68,18 @@ void KernelPrinter::printKept(ssk::PartsOp parts, ValueRange tiles, StringRef is
              getName(tile) + ", " + isFirst + ");");
 }
 
-/// Whether the other warps of the program are not there any more, or never were.
-bool KernelPrinter::isOfFirstWarp(Operation *op) const {
-  if (!parts)
+/// Whether the first warp alone writes this memory here: several warps are there,
+/// share the memory and would all write the same.
+bool KernelPrinter::isGuarded(Operation *op, Value memory) const {
+  if (info.warps > 1) {
+    for (; op != kernel; op = op->getParentOp())
+      if (ssk::isOverWarps(op))
+        return false;
     return true;
+  }
+  // With parts, every warp has its own scratch, and the first one goes on alone.
+  if (!parts || !isa<ssk::GlobalType>(memory.getType()))
+    return false;
   Operation *here = parts->getBlock()->findAncestorOpInBlock(*op);
-  return here && parts->isBeforeInBlock(here);
+  return !(here && parts->isBeforeInBlock(here));
 }

@@ -15,6 +15,7 @@ using namespace sinkstate::cuda;
 CudaKernelInfo cuda::getCudaKernelInfo(ssk::KernelOp kernel) {
   CudaKernelInfo info;
   info.programsPerBlock = kernel.getProgramsPerBlock();
+  info.warps = kernel.getWarpsOfProgram();
   info.sharedBytes = ssk::getScratchBytes(kernel) * info.programsPerBlock;
   kernel.walk([&](ssk::PartsOp parts) { info.parts = parts.getCount(); });
   info.isSharedDynamic = info.sharedBytes > kMaxStaticShared;

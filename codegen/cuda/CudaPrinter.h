@@ -24,6 +24,8 @@ struct CudaPrintOptions {
 /// What the launch of a printed kernel needs to know.
 struct CudaKernelInfo {
   int64_t programsPerBlock = 0;
+  /// Warps of a program. More than 1: a block is one program.
+  int64_t warps = 1;
   /// More than 1: the text has a second kernel, NAME_parts, that does the same, to the
   /// bit, with a block of that many warps for every program.
   int64_t parts = 1;

@@ -3,6 +3,7 @@
 #include "codegen/cuda/KernelPrinter.h"
 #include "codegen/common/LocationText.h"
 #include "codegen/cuda/CudaTypes.h"
+#include "dialect/ssk/SSKWarps.h"
 #include "passes/ssk/LaneLayout.h"
 #include "passes/ssk/ScratchSlots.h"
 
@@ -88,6 +89,8 @@ void KernelPrinter::printBanner() {
   out.comment("");
   std::string frame = "One warp a program, " + std::to_string(info.programsPerBlock) +
                       (info.programsPerBlock == 1 ? " program a block" : " programs a block");
+  if (info.warps > 1)
+    frame = std::to_string(info.warps) + " warps a program and a block";
   if (parts)
     frame = "One warp a program and a block, or " + std::to_string(info.parts) + " warps";
   if (info.sharedBytes)
@@ -153,7 +156,7 @@ void KernelPrinter::printSignature() {
     return printParameters(kernel.getName() + "_body");
   }
   std::optional<int64_t> blocks = kernel.getMinBlocks();
-  printBounds(kernel.getProgramsPerBlock(), blocks.value_or(0));
+  printBounds(kernel.getProgramsPerBlock() * info.warps, blocks.value_or(0));
   printParameters(kernel.getName());
 }
 
@@ -217,11 +220,18 @@ void KernelPrinter::printPrologue() {
   }
   if (parts)
     out.line("const int warp = warps > 1 ? threadIdx.x >> 5 : 0;");
+  if (info.warps > 1)
+    out.line("const int warp = threadIdx.x >> 5;");
   if (!kernel.getBody().getOps<ssk::AllocOp>().empty())
     printScratchOfProgram(perBlock);
   WalkResult writes = kernel.walk([](ssk::WriteOp) { return WalkResult::interrupt(); });
   if (writes.wasInterrupted())
     out.line("const int lane = ss::lane_id();");
+  if (parts) {
+    // With one warp there are programs enough to hide how a kernel begins.
+    out.line("if (warps > 1)");
+    out.line("  ss::follow_stream();");
+  }
   if (info.loops)
     openProgramLoop(first, perBlock);
   out.blank();
@@ -259,7 +269,7 @@ void KernelPrinter::openProgramLoop(StringRef first, int64_t perBlock) {
     out.line("const int64_t program = task / " + Twine(getIterations(spread)) + ";");
   // Other lanes may still read what the last program left in the scratch.
   if (!kernel.getBody().getOps<ssk::AllocOp>().empty())
-    out.line("__syncwarp();");
+    printSync();
 }
 
 void KernelPrinter::printScratchOfProgram(int64_t perBlock) {
@@ -277,7 +287,13 @@ void KernelPrinter::printScratchOfProgram(int64_t perBlock) {
     out.line("__shared__ " + type + " scratch_of_programs[" + Twine(perBlock) + "];");
   std::string all = isDynamic ? "reinterpret_cast<" + type + " *>(shared_memory)"
                               : "scratch_of_programs";
-  out.line(type + " &scratch = " + all + "[threadIdx.x >> 5];");
+  std::string place = info.warps > 1 ? "[0]" : "[threadIdx.x >> 5]";
+  out.line(type + " &scratch = " + all + place + ";");
+}
+
+/// A meeting of the lanes, or warps, of a program.
+void KernelPrinter::printSync() {
+  out.line(info.warps > 1 ? "__syncthreads();" : "__syncwarp();");
 }
 
 //===----------------------------------------------------------------------===//
@@ -338,9 +354,11 @@ void KernelPrinter::printStatement(Operation &op) {
       .Case<ssk::CallOp>([&](auto typed) { printCall(typed); })
       .Case<ssk::CopyOp>([&](auto typed) { printCopy(typed); })
       .Case<ssk::WaitCopiesOp>([&](auto) { out.line("ss::wait_copies();"); })
-      .Case<ssk::SyncOp>([&](auto) { out.line("__syncwarp();"); })
+      .Case<ssk::SyncOp>([&](auto) { printSync(); })
       .Case<ssk::FillOp>([&](ssk::FillOp fill) {
-        out.line("ss::fill(" + getText(fill.getMemory()) + ", " + getText(fill.getValue()) + ");");
+        std::string guard = isGuarded(fill, fill.getMemory()) ? "if (warp == 0) " : "";
+        out.line(guard + "ss::fill(" + getText(fill.getMemory()) + ", " +
+                 getText(fill.getValue()) + ");");
       })
       .Case<ssk::TopKOp>([&](ssk::TopKOp top) {
         out.line("ss::top_k(" + getText(top.getIndices()) + ", " + getText(top.getValues()) +
@@ -385,7 +403,13 @@ void KernelPrinter::printFor(scf::ForOp loop) {
   StringRef name = getName(counter);
   std::string type = getCppScalarType(counter.getType()).str();
   std::string step = getText(loop.getStep());
-  out.open("for (" + type + " " + name + " = " + getText(loop.getLowerBound()) + "; " + name +
+  std::string begin = getText(loop.getLowerBound());
+  if (info.warps > 1 && ssk::isOverWarps(loop)) {
+    std::string own = step == "1" ? "warp" : "warp * " + step;
+    begin = begin == "0" ? own : begin + " + " + own;
+    step = std::to_string(info.warps) + (step == "1" ? "" : " * " + step);
+  }
+  out.open("for (" + type + " " + name + " = " + begin + "; " + name +
            " < " + getText(loop.getUpperBound()) + "; " +
            (step == "1" ? "++" + name.str() : (name + " += " + step).str()) + ")");
   printBlock(*loop.getBody(), /*isTail=*/false);

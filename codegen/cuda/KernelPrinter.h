@@ -57,7 +57,8 @@ private:
   void printTailBranch(mlir::scf::IfOp branch);
   void printParts(ssk::PartsOp parts);
   void printKept(ssk::PartsOp parts, mlir::ValueRange tiles, llvm::StringRef isFirst);
-  bool isOfFirstWarp(mlir::Operation *op) const;
+  bool isGuarded(mlir::Operation *op, mlir::Value memory) const;
+  void printSync();
   bool readsVariable(mlir::Value value, mlir::Value target) const;
   void printYields(mlir::ValueRange targets, mlir::ValueRange yielded);
   void declareCarried(mlir::Value target, mlir::Value init);

@@ -68,6 +68,7 @@ static Object describeKernel(ssk::KernelOp kernel) {
   return Object{{"name", kernel.getName()},
                 {"loops", info.loops},
                 {"parts", info.parts},
+                {"warps", info.warps},
                 {"role", kernel.getRole().value_or("")},
                 {"programs_per_block",
                  static_cast<int64_t>(kernel.getProgramsPerBlock())},

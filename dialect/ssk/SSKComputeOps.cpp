@@ -210,11 +210,22 @@ LogicalResult AccumulateOp::verify() {
 
 void MatmulOp::build(OpBuilder &builder, OperationState &state, Value lhs,
                      Value rhs, Value output, bool transposeA,
-                     bool transposeB) {
+                     bool transposeB, bool accumulate, Value limit) {
   auto flag = [&](bool set) {
     return set ? builder.getUnitAttr() : UnitAttr();
   };
-  build(builder, state, lhs, rhs, output, flag(transposeA), flag(transposeB));
+  build(builder, state, lhs, rhs, output, limit, flag(transposeA),
+        flag(transposeB), flag(accumulate));
+}
+
+void MatmulOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  effects.emplace_back(MemoryEffects::Read::get(), &getLhsMutable());
+  effects.emplace_back(MemoryEffects::Read::get(), &getRhsMutable());
+  if (getAccumulate())
+    effects.emplace_back(MemoryEffects::Read::get(), &getOutputMutable());
+  effects.emplace_back(MemoryEffects::Write::get(), &getOutputMutable());
 }
 
 int64_t MatmulOp::getM() { return getOutput().getType().getShape()[0]; }
@@ -233,7 +244,10 @@ LogicalResult MatmulOp::verify() {
              << type << ", expected two dimensions of f32 or f64";
   bool ta = getTransposeA(), tb = getTransposeB();
   int64_t n = rhs.getShape()[tb ? 0 : 1], kb = rhs.getShape()[tb ? 1 : 0];
-  if (lhs.getShape()[ta ? 1 : 0] != getM() || n != getN() || kb != getK())
+  // Of the rows of a factor that has more, a limit takes the first.
+  const int64_t rows = lhs.getShape()[ta ? 1 : 0];
+  if ((getLimit() ? rows < getM() : rows != getM()) || n != getN() ||
+      kb != getK())
     return emitOpError("multiplies ")
            << lhs << (ta ? " transposed" : "") << " by " << rhs
            << (tb ? " transposed" : "") << " into " << output
@@ -242,6 +256,10 @@ LogicalResult MatmulOp::verify() {
   if ((intoLhs && intoRhs) || (intoLhs && ta) || (intoRhs && tb))
     return emitOpError("writes to a factor that is transposed or is both "
                        "factors, expected other scratch");
+  if (isInPlace() && (getAccumulate() || getLimit()))
+    return emitOpError("writes to a factor and ")
+           << (getAccumulate() ? "accumulates" : "has a limit")
+           << ", expected other scratch";
   return success();
 }
 

@@ -165,7 +165,8 @@ def SSK_AccumulateOp : SSK_Op<"accumulate", [Pure, AllTypesMatch<["acc", "result
   let hasVerifier = 1;
 }
 
-def SSK_MatmulOp : SSK_Op<"matmul"> {
+def SSK_MatmulOp : SSK_Op<"matmul", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "product of two matrices in scratch";
   let description = [{
     `c = op(a) op(b)` on scratch of f32 or f64, mixed as needed. Products and
@@ -173,23 +174,31 @@ def SSK_MatmulOp : SSK_Op<"matmul"> {
     of c. `c` may be one of the factors, where that is not transposed and the
     other one is square: the product then takes its place.
 
+    `accumulate`: `c += op(a) op(b)`, the sums begin with the elements of c.
+    `limit`: only the rows of c before it are wanted; the others may be written or
+    not, and op(a) may have more than c. With either, c is none of the factors.
+
     ```mlir
     ssk.matmul %a, %a into %gram {transpose_b}
         : !ssk.shared<16x128xf32>, !ssk.shared<16x128xf32>, !ssk.shared<16x16xf64>
     ssk.matmul %t, %a into %a
         : !ssk.shared<16x16xf64>, !ssk.shared<16x128xf32>, !ssk.shared<16x128xf32>
+    ssk.matmul %t, %a into %q limit %n {accumulate}
+        : !ssk.shared<16x16xf64>, !ssk.shared<16x128xf32>, !ssk.shared<16x128xf32>
     ```
   }];
-  let arguments = (ins Arg<SSK_SharedType, "", [MemRead]>:$lhs,
-                       Arg<SSK_SharedType, "", [MemRead]>:$rhs,
-                       Arg<SSK_SharedType, "", [MemWrite]>:$output,
+  let arguments = (ins SSK_SharedType:$lhs, SSK_SharedType:$rhs,
+                       SSK_SharedType:$output,
+                       Optional<Index>:$limit,
                        UnitAttr:$transpose_a,
-                       UnitAttr:$transpose_b);
+                       UnitAttr:$transpose_b,
+                       UnitAttr:$accumulate);
   let builders = [OpBuilder<(ins "::mlir::Value":$lhs, "::mlir::Value":$rhs,
       "::mlir::Value":$output, CArg<"bool", "false">:$transposeA,
-      CArg<"bool", "false">:$transposeB)>];
+      CArg<"bool", "false">:$transposeB, CArg<"bool", "false">:$accumulate,
+      CArg<"::mlir::Value", "{}">:$limit)>];
   let assemblyFormat = [{
-    $lhs `,` $rhs `into` $output attr-dict
+    $lhs `,` $rhs `into` $output (`limit` $limit^)? attr-dict
     `:` qualified(type($lhs)) `,` qualified(type($rhs)) `,` qualified(type($output))
   }];
   let extraClassDeclaration = [{
@@ -197,6 +206,10 @@ def SSK_MatmulOp : SSK_Op<"matmul"> {
     int64_t getM();
     int64_t getN();
     int64_t getK();
+    /// Whether the product takes the place of a factor.
+    bool isInPlace() {
+      return getOutput() == getLhs() || getOutput() == getRhs();
+    }
   }];
   let hasVerifier = 1;
 }

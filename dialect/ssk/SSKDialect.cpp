@@ -1,5 +1,6 @@
 //===- SSKDialect.cpp - registration and argument attributes --------------===//
 #include "dialect/ssk/SSKDialect.h"
+#include "dialect/ssk/SSKWarps.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -53,6 +54,13 @@ LogicalResult SSKDialect::verifyRegionArgAttribute(Operation *op,
          << argIndex << ": unknown attribute '"
          << attribute.getName().getValue()
          << "', expected 'ssk.name', 'ssk.may_alias' or 'ssk.divisible_by'";
+}
+
+LogicalResult SSKDialect::verifyOperationAttribute(Operation *op,
+                                                   NamedAttribute attribute) {
+  if (attribute.getName() == kOverWarpsAttr)
+    return verifyOverWarps(op);
+  return success();
 }
 
 ArrayRef<Routine> sinkstate::ssk::getRoutines() {

@@ -17,7 +17,7 @@ def SSK_Dialect : Dialect {
   let summary = "Kernels on tiles: one program is a warp or a loop iteration";
   let description = [{
     One **program** is the work of one warp on a GPU (of several, where
-    `ssk.parts` divides it) and one iteration of a loop on a CPU. Values are scalars, which are uniform over the program by
+    `ssk.parts` divides it or the kernel has `warps`) and one iteration of a loop on a CPU. Values are scalars, which are uniform over the program by
     construction, and register tiles, whose distribution over the lanes is part
     of their type. The only ways from a tile to a scalar are a reduction and
     `ssk.read` at a uniform address, so `scf.for` and `scf.if` have uniform
@@ -58,6 +58,11 @@ def SSK_Dialect : Dialect {
     /// none reads what another one writes. It ends its kernel, which writes no
     /// memory beside it; bounds are constant.
     static constexpr ::llvm::StringLiteral kIndependentAttr = "ssk.independent";
+
+    /// Attribute (unit) of an scf.for: its iterations write places of their own and
+    /// read nothing that the loop writes, so that the warps of a program may share
+    /// them out (SSKWarps.h).
+    static constexpr ::llvm::StringLiteral kOverWarpsAttr = "ssk.over_warps";
 
     void registerTypes();
     void registerOps();

@@ -1,5 +1,6 @@
 //===- SSKKernelOps.cpp - kernels and calls -------------------------------===//
 #include "dialect/ssk/SSKDialect.h"
+#include "dialect/ssk/SSKWarps.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
@@ -99,7 +100,7 @@ LogicalResult KernelOp::verifyRegions() {
       !isa<ReturnOp>(getBody().front().back()))
     return emitOpError("does not end with 'ssk.return', expected it as the "
                        "last operation of the body");
-  return success();
+  return verifyWarps(*this);
 }
 
 //===----------------------------------------------------------------------===//

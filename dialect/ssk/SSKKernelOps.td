@@ -21,7 +21,10 @@ def SSK_KernelOp : SSK_Op<"kernel", [
     `programs_per_block` is the number of programs of a block on a GPU, each of one
     warp (with `ssk.parts` a block is one program, of one or more warps);
     `min_blocks` asks the GPU's compiler for registers so few that as many
-    blocks stay on a multiprocessor (without it: it chooses). `role`
+    blocks stay on a multiprocessor (without it: it chooses). `warps` (1 without it)
+    is the number of warps that run a program together: they share out products,
+    routines made for it and loops with `ssk.over_warps`. No bit depends on it but
+    those of such routines. `role`
     says what the kernel is for (`decode`, `compact`, `densify`).
 
     ```mlir
@@ -40,6 +43,7 @@ def SSK_KernelOp : SSK_Op<"kernel", [
                        OptionalAttr<DictArrayAttr>:$res_attrs,
                        DefaultValuedAttr<I64Attr, "4">:$programs_per_block,
                        OptionalAttr<I64Attr>:$min_blocks,
+                       OptionalAttr<I64Attr>:$warps,
                        OptionalAttr<StrAttr>:$role);
   let regions = (region SizedRegion<1>:$body);
   let skipDefaultBuilders = 1;
@@ -57,6 +61,8 @@ def SSK_KernelOp : SSK_Op<"kernel", [
     ::llvm::ArrayRef<::mlir::Type> getResultTypes() {
       return getFunctionType().getResults();
     }
+    /// Warps that run a program together.
+    int64_t getWarpsOfProgram() { return getWarps().value_or(1); }
     /// The name under which the runtime binds argument `index`.
     ::llvm::StringRef getArgumentName(unsigned index);
     /// True if argument `index` may be the same memory as another one.

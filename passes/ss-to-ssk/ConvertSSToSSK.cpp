@@ -121,7 +121,7 @@ struct ConvertSSToSSK final
       tuning.programsPerBlock = programsPerBlock;
     if (tuning.programsPerBlock > 1) { // measured for one
       tuning.residentBlocks = std::nullopt;
-      tuning.parts = 1;
+      tuning.parts = tuning.warps = 1;
     }
     return tuning;
   }
@@ -132,7 +132,9 @@ struct ConvertSSToSSK final
     remark << kernel.getName() << ": " << tuning.rowsInFlight
            << " rows in flight";
     if (device != "cpu") {
-      if (tuning.parts > 1)
+      if (tuning.warps > 1)
+        remark << ", " << tuning.warps << " warps a state";
+      else if (tuning.parts > 1)
         remark << ", 1 or " << tuning.parts << " warps a state";
       else
         remark << ", " << tuning.programsPerBlock << " warps a block";
@@ -174,6 +176,8 @@ struct ConvertSSToSSK final
                               tuning.programsPerBlock);
     if (tuning.residentBlocks)
       kernel.setMinBlocks(tuning.residentBlocks);
+    if (tuning.warps > 1)
+      kernel.setWarps(tuning.warps);
     if (report)
       explain(kernel, roleName.getValue(), shape, tuning);
     if (roleName.getValue() == "densify" && !shape.isNarrow())

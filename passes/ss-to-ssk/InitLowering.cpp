@@ -4,7 +4,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Lowerings.h"
-#include "RandomBits.h"
 #include "sinkstate/routines.h"
 #include <algorithm>
 #include <limits>
@@ -17,28 +16,27 @@ using Values = KernelBuilder::Values;
 
 namespace {
 
-/// Vectors of a block, and the most of all blocks: what the scratch of a GPU's
-/// multiprocessor has room for.
+/// Components that are kept at most.
 constexpr int64_t kBlockVectors = SS_INIT_BLOCK, kMostVectors = SS_INIT_MOST_COMPONENTS;
-/// Subspace iterations of a block. What is kept is at least twice the last weight
-/// that is found, so an error of 2^-(4 n + 2) of a weight: below 1e-3 with one
-/// to spare, on states whose weights fall slowly.
-constexpr int64_t kIterations = 3;
-/// The matrix is worked on in float32: smaller weights are its rounding.
+/// Vectors of a matrix that are worked on at a time: its products are made from
+/// chunks, so that it takes no scratch as a whole.
+constexpr int64_t kChunk = 32;
+/// Vectors are found in float32: smaller weights are its rounding.
 constexpr double kLeastShare = 0x1p-16;
 
-/// Randomized SVD of one matrix, block by block (docs/state-math.md section 4).
-/// A block is a random start, a few subspace iterations and an orthogonalisation
-/// against the blocks before; then it is taken out of the matrix. Blocks end
-/// when the last weight of one is below half of what is kept, which leaves the
-/// components that are kept well inside the space that was found. One exact SVD
-/// in that space gives them.
+/// The SVD of one matrix A of n rows, its shorter side (docs/state-math.md section
+/// 4). The Gram matrix A A^T in float64 gives the vectors of that side; they
+/// times A are the other side's, each as long as its weight. These are orthogonal
+/// up to what float32 and the end of the factorisation left in them, which is
+/// small: one step of Gram-Schmidt, all of it at once, takes it out.
 class Init {
 public:
   Init(StateTables &tables, Value program)
       : t(tables), k(tables.k), s(tables.shape), program(program),
-        block(std::min({kBlockVectors, s.dv, s.dk})),
-        most(std::min({kMostVectors, s.dv, s.dk}) / block * block) {}
+        isLeft(s.dv <= s.dk), n(std::min(s.dv, s.dk)), m(std::max(s.dv, s.dk)),
+        width(largestDivisor(m, kChunk)),
+        block(std::min(kBlockVectors, n)),
+        most(std::min(kMostVectors, n) / block * block) {}
 
   void run();
 
@@ -47,101 +45,112 @@ private:
   Type row(int64_t columns, Type element = {}) {
     return k.lanes({columns}, element);
   }
+  /// Columns of a factor's row where the vectors of n, or m, elements lie.
+  int64_t shortSide() const { return isLeft ? s.dk : 0; }
+  int64_t longSide() const { return isLeft ? 0 : s.dk; }
 
   void allocate();
+  void overChunks(llvm::function_ref<void(Value first)> body);
+  void loadChunk(Value first, Value scale);
   void fillZero(Value matrix, int64_t rows, int64_t columns);
-  void copyRows(Value from, Value to, Value firstRow, int64_t rows,
-                int64_t columns, Type element);
-  void addStatus(Value bits);
-  Value loadScaled();
-  void randomTest(Value number);
-  void orthonormalize(Value rows);
-  void project();
-  void iterate(Value number);
-  Value lastAndFirst(Value &first);
-  void takeOut();
-  void decompose();
-  void orthogonalizeRight();
-  void store(Value unscale);
+  void loadFound(Value first, Value kept);
+  void storeFound(Value from, Value first, Value kept);
+  Value multiplyOut();
+  Value countLarge(Value share);
+  Value powerOf(Value sigma, Value &unscale);
+  void findOtherSide(Value kept, Value scale);
+  void gramOfFound(Value kept);
+  void correct(Value kept, Value unscale);
+  void store(Value kept);
   void poison();
 
   StateTables &t;
   KernelBuilder &k;
   const LayerShape &s;
   Value program; ///< its number: the place of its matrix in the list
-  int64_t block, most;
-  Value matrix;                    ///< [dk, dv]: columns of H, scaled
-  Value test, left, right, spare;  ///< one block
-  Value gram, factor, vectors, squares, coefficients;
-  Value allLeft, allRight;         ///< all blocks
-  Value bigFactor, core, xt, yt, sigma;
-  Value status;
+  bool isLeft;   ///< the shorter side is dv
+  int64_t n, m, width, block, most;
+  Value base;                       ///< of the matrix
+  Value gram, chunk, sigma, room;   ///< the decomposition
+  Value part, products, squares, correction, result;
 };
 
 } // namespace
 
 void Init::allocate() {
-  matrix = k.name("matrix", k.shared({s.dk, s.dv}, k.f32()));
-  test = k.name("test", k.shared({block, s.dk}, k.f32()));
-  left = k.name("left", k.shared({block, s.dv}, k.f32()));
-  right = k.name("right", k.shared({block, s.dk}, k.f32()));
-  spare = k.name("spare", k.shared({block, s.dv}, k.f32()));
-  gram = k.name("gram", k.shared({block, block}, k.f64()));
-  factor = k.name("factor", k.shared({block, block}, k.f64()));
-  vectors = k.name("vectors", k.shared({block, block}, k.f64()));
-  squares = k.name("squares", k.shared({block}, k.f64()));
-  coefficients = k.name("coefficients", k.shared({block, most}, k.f64()));
-  allLeft = k.name("all_left", k.shared({most, s.dv}, k.f32()));
-  allRight = k.name("all_right", k.shared({most, s.dk}, k.f32()));
-  bigFactor = k.name("all_factor", k.shared({most, most}, k.f64()));
-  core = k.name("core", k.shared({most, most}, k.f64()));
-  xt = k.name("xt", k.shared({most, most}, k.f64()));
-  yt = k.name("yt", k.shared({most, most}, k.f64()));
-  sigma = k.name("sigma", k.shared({most}, k.f64()));
-  status = k.name("status", k.shared({1}, k.i32()));
-  k.write(k.integer(0), status, k.index(0));
+  // Columns of H are rows of memory.
+  const SmallVector<int64_t> chunkShape =
+      isLeft ? SmallVector<int64_t>{width, n} : SmallVector<int64_t>{n, width};
+  gram = k.name("gram", k.shared({n, n}, k.f64()));
+  chunk = k.name("chunk", k.shared(chunkShape, k.f32()));
+  sigma = k.name("sigma", k.shared({n}, k.f64()));
+  room = k.name("room", k.shared({n + SS_GRAM_ROOM}, k.f64()));
+  part = k.name("part", k.shared({most, width}, k.f32()));
+  products = k.name("products", k.shared({most, most}, k.f64()));
+  squares = k.name("squares", k.shared({most}, k.f64()));
+  correction = k.name("correction", k.shared({most, most}, k.f32()));
+  result = k.name("result", k.shared({most, width}, k.f32()));
+}
+
+/// The longer side in steps of `width`.
+void Init::overChunks(llvm::function_ref<void(Value first)> body) {
+  k.loop(k.index(0), k.index(m), width, body);
+}
+
+/// A chunk of the matrix from column `first` of A on, times `scale`, if any.
+void Init::loadChunk(Value first, Value scale) {
+  const int64_t length = isLeft ? n : width;
+  k.overWarps(k.index(isLeft ? width : n), [&](Value i) {
+    Value column = isLeft ? k.add(first, i) : i;
+    Value at = k.add(base, k.mul(column, k.index(s.dv)));
+    if (!isLeft)
+      at = k.add(at, first);
+    Value loaded = k.load(row(length), arg("matrices"), at);
+    if (scale)
+      loaded = k.map(row(length), loaded,
+                     [&](ValueRange e) { return k.mul(e[0], scale); });
+    k.store(loaded, chunk, {i, k.index(0)});
+  });
 }
 
 void Init::fillZero(Value to, int64_t rows, int64_t columns) {
-  k.loop(k.index(0), k.index(rows), 1, [&](Value i) {
-    k.store(k.splat(row(columns), k.real(0)), to, {i, k.index(0)});
+  k.overWarps(k.index(rows), [&](Value i) {
+    k.store(k.splat(row(columns, k.f64()), k.wide(0)), to, {i, k.index(0)});
   });
 }
 
-void Init::copyRows(Value from, Value to, Value firstRow, int64_t rows,
-                    int64_t columns, Type element) {
-  k.loop(k.index(0), k.index(rows), 1, [&](Value i) {
-    k.store(k.load(row(columns, element), from, {i, k.index(0)}), to,
-            {k.add(firstRow, i), k.index(0)});
+/// A A^T, then its decomposition; returns the status.
+Value Init::multiplyOut() {
+  k.note("Gram matrix of the shorter side, chunk by chunk");
+  fillZero(gram, n, n);
+  overChunks([&](Value first) {
+    loadChunk(first, Value());
+    k.addMatmul(chunk, chunk, gram, isLeft, !isLeft);
   });
+  k.note("its singular vectors");
+  Value share = k.max(arg("policy_value"), k.real(kLeastShare));
+  return k.name("bits", k.call("ss_gram_svd",
+                               {k.integer(int32_t(n)), gram, sigma, room,
+                                k.extend(share)},
+                               {1}, {1, 2, 3}));
 }
 
-void Init::addStatus(Value bits) {
-  Value finite = k.bitAnd(bits, k.integer(SS_STATUS_NOT_FINITE |
-                                          SS_STATUS_NOT_CONVERGED));
-  k.write(k.bitOr(k.read(status, k.index(0)), finite), status, k.index(0));
+/// How many weights are at least `share` of the largest.
+Value Init::countLarge(Value share) {
+  k.note("count what is large enough");
+  Value least = k.name(
+      "least", k.mul(k.extend(share), k.read(sigma, k.index(0))));
+  Value weights = k.load(row(n, k.f64()), sigma, {k.index(0)});
+  Value large = k.map(row(n, k.i32()), weights, [&](ValueRange e) {
+    Value counts = k.both(k.atLeast(e[0], least), k.less(k.wide(0), e[0]));
+    return k.select(counts, k.integer(1), k.integer(0));
+  });
+  return k.name("found", k.toIndex(k.reduceAdd(large, 0)));
 }
 
-/// Loads the matrix, scaled by a power of two so that nothing overflows when it
-/// is squared; returns the power that undoes it.
-Value Init::loadScaled() {
-  k.note("scale the matrix by a power of two");
-  Type tile = row(s.dv);
-  Value base =
-      k.name("begin", k.toIndex(k.read(arg("matrix_base"), program)));
-  auto column = [&](Value c) {
-    return k.load(tile, arg("matrices"),
-                  k.add(base, k.mul(c, k.index(s.dv))));
-  };
-  Value largest = k.loop(
-      k.index(0), k.index(s.dk), 1, {k.real(0)},
-      [&](Value c, ValueRange before) -> Values {
-        Value magnitudes = k.map(tile, column(c), [&](ValueRange e) {
-          return k.max(e[0], k.neg(e[0]));
-        });
-        return {k.max(before[0], k.reduceMax(magnitudes))};
-      })[0];
-  Value exponent = k.shiftRight(k.bitcast(k.i32(), largest), 23);
+/// The power of two that brings the largest weight near 1, and its inverse.
+Value Init::powerOf(Value largest, Value &unscale) {
+  Value exponent = k.shiftRight(k.bitcast(k.i32(), k.narrow(largest)), 23);
   Value one = k.integer(1), high = k.integer(253);
   exponent = k.select(k.less(exponent, one), one, exponent);
   exponent =
@@ -149,132 +158,92 @@ Value Init::loadScaled() {
   auto power = [&](Value biased) {
     return k.bitcast(k.f32(), k.mul(biased, k.integer(1 << 23)));
   };
-  Value scale = k.name("scale", power(k.sub(k.integer(254), exponent)));
-  k.loop(k.index(0), k.index(s.dk), 1, [&](Value c) {
-    Value scaled = k.map(tile, column(c),
-                         [&](ValueRange e) { return k.mul(e[0], scale); });
-    k.store(scaled, matrix, {c, k.index(0)});
-  });
-  return k.name("unscale", power(exponent));
+  unscale = k.name("unscale", power(exponent));
+  return k.name("scale", power(k.sub(k.integer(254), exponent)));
 }
 
-/// Nearly Gaussian numbers, sums of four uniform ones of 16 bits: they depend on
-/// the seed and their place alone.
-void Init::randomTest(Value number) {
-  k.note("random start of the block, from seed and place");
-  k.loop(k.index(0), k.index(block), 1, [&](Value i) {
-    Value vector = k.toI64(k.add(k.mul(number, k.index(block)), i));
-    Value key = splitmix64(k, k.bitXor(splitmix64(k, arg("seed")), vector));
-    Value halves[] = {k.name("key", k.lowHalf(key)),
-                      k.name("key", k.highHalf(key))};
-    Value elements = k.name("elements", k.iota(row(s.dk, k.i32())));
-    Value numbers = k.map(row(s.dk), elements, [&](ValueRange e) {
-      Value sum = k.integer(-2 * 0xffff), place = placeBits(k, e[0]);
-      for (Value half : halves) {
-        Value bits = hash32(k, k.bitXor(place, half));
-        sum = k.add(sum, k.bitAnd(bits, k.integer(0xffff)));
-        sum = k.add(sum, k.shiftRight(bits, 16));
-      }
-      return k.mul(k.toReal(sum), k.real(0x1p-15));
+/// Elements from `first` on of the found vectors of the longer side to `part`;
+/// the rows behind them become zero.
+void Init::loadFound(Value first, Value kept) {
+  k.overWarps(k.index(most), [&](Value i) {
+    Value limit = k.select(k.less(i, kept), k.index(width), k.index(0));
+    Value at = k.add(t.row(i, longSide()), first);
+    k.store(k.load(row(width), arg("factors"), at, Value(), limit), part,
+            {i, k.index(0)});
+  });
+}
+
+void Init::storeFound(Value from, Value first, Value kept) {
+  k.overWarps(kept, [&](Value i) {
+    k.store(k.load(row(width), from, {i, k.index(0)}), arg("factors"),
+            k.add(t.row(i, longSide()), first));
+  });
+}
+
+void Init::findOtherSide(Value kept, Value scale) {
+  k.note("vectors of the shorter side");
+  k.overWarps(kept, [&](Value i) {
+    Value wide = k.load(row(n, k.f64()), gram, {i, k.index(0)});
+    Value narrow = k.map(row(n), wide,
+                         [&](ValueRange e) { return k.narrow(e[0]); });
+    k.store(narrow, arg("factors"), t.row(i, shortSide()));
+  });
+  k.note("times the matrix: the longer side");
+  overChunks([&](Value first) {
+    loadChunk(first, scale);
+    k.matmulRows(gram, chunk, part, false, isLeft, kept);
+    storeFound(part, first, kept);
+  });
+}
+
+void Init::gramOfFound(Value kept) {
+  k.note("products of the longer side's vectors");
+  fillZero(products, most, most);
+  overChunks([&](Value first) {
+    loadFound(first, kept);
+    k.addMatmul(part, part, products, false, true, kept);
+  });
+}
+
+/// Row i of the vectors, less its share in the rows of larger weights, by 1 over
+/// its length, which is its weight.
+void Init::correct(Value kept, Value unscale) {
+  k.note("weights");
+  k.overWarps(kept, [&](Value i) {
+    Value square = k.read(products, {i, i});
+    k.write(square, squares, i);
+    k.write(k.mul(k.narrow(k.sqrt(square)), unscale), arg("weights"),
+            k.add(t.base, i));
+  });
+  k.note("orthogonal to the rows of larger weights, and of unit length");
+  Type wide = row(most, k.f64());
+  Value columns = k.iota(row(most, k.i32()));
+  k.overWarps(kept, [&](Value i) {
+    Value inverse = k.name("inverse", k.div(k.wide(1), k.sqrt(k.read(squares, i))));
+    Value self = k.name("self", k.toI32(i));
+    Value inputs[] = {k.load(wide, products, {i, k.index(0)}),
+                      k.load(wide, squares, {k.index(0)}), columns};
+    Value factors = k.map(row(most), inputs, [&](ValueRange e) {
+      Value shares = k.neg(k.div(k.mul(e[0], inverse), e[1]));
+      Value own = k.select(k.equal(e[2], self), inverse, k.wide(0));
+      return k.narrow(k.select(k.less(e[2], self), shares, own));
     });
-    k.store(numbers, test, {i, k.index(0)});
+    k.store(factors, correction, {i, k.index(0)});
+  });
+  overChunks([&](Value first) {
+    loadFound(first, kept);
+    k.matmulRows(correction, part, result, false, false, kept);
+    storeFound(result, first, kept);
   });
 }
 
-void Init::orthonormalize(Value rows) {
-  k.matmul(rows, rows, gram, false, true);
-  addStatus(k.call("ss_orthogonalize", {k.integer(block), gram, factor}, {1},
-                   {1, 2}));
-  k.matmul(factor, rows, rows, false, false);
-}
-
-/// Takes the blocks before out of the block's left vectors.
-void Init::project() {
-  k.note("orthogonal to the blocks before");
-  k.matmul(left, allLeft, coefficients, false, true);
-  k.matmul(coefficients, allLeft, spare, false, false);
-  Type tile = row(s.dv);
-  k.loop(k.index(0), k.index(block), 1, [&](Value i) {
-    Value rest = k.map(tile,
-                       {k.load(tile, left, {i, k.index(0)}),
-                        k.load(tile, spare, {i, k.index(0)})},
-                       [&](ValueRange e) { return k.sub(e[0], e[1]); });
-    k.store(rest, left, {i, k.index(0)});
-  });
-}
-
-void Init::iterate(Value number) {
-  auto improve = [&] {
-    k.branch(k.less(k.index(0), number), [&] { project(); });
-    orthonormalize(left);
-  };
-  k.note("subspace iterations");
-  k.matmul(test, matrix, left, false, false);
-  improve();
-  k.loop(k.index(0), k.index(kIterations), 1, [&](Value) {
-    k.matmul(left, matrix, right, false, true);
-    orthonormalize(right);
-    k.matmul(right, matrix, left, false, false);
-    improve();
-  });
-  improve(); // twice is enough
-  k.matmul(left, matrix, right, false, true);
-}
-
-/// Squares of the last and the first weight of the block, f64.
-Value Init::lastAndFirst(Value &first) {
-  k.note("weights of the block, squared");
-  k.matmul(right, right, gram, false, true);
-  addStatus(k.call("ss_core_svd",
-                   {k.integer(block), gram, factor, squares, vectors}, {1},
-                   {1, 2, 3, 4}));
-  first = k.read(squares, k.index(0));
-  return k.read(squares, k.index(block - 1));
-}
-
-void Init::takeOut() {
-  k.note("take the block out of the matrix");
-  Type tile = row(s.dv);
-  k.loop(k.index(0), k.index(s.dk), 1, [&](Value c) {
-    Value rest = k.load(tile, matrix, {c, k.index(0)});
-    rest = k.loop(k.index(0), k.index(block), 1, {rest},
-                  [&](Value i, ValueRange carried) -> Values {
-                    Value coef = k.name("coef", k.neg(k.read(right, {i, c})));
-                    Value u = k.load(tile, left, {i, k.index(0)});
-                    return {k.map(tile, {carried[0], u}, [&](ValueRange e) {
-                      return k.fma(coef, e[1], e[0]);
-                    })};
-                  })[0];
-    k.store(rest, matrix, {c, k.index(0)});
-  });
-}
-
-/// B = R^T (T B) with orthonormal rows of T B; R is left in `core`.
-void Init::orthogonalizeRight() {
-  k.note("orthogonalise the right side: B = R^T (T B)");
-  Value size = k.integer(most);
-  k.matmul(allRight, allRight, core, false, true);
-  Value bits = k.name("bits", k.call("ss_orthogonalize",
-                                     {size, core, bigFactor}, {1}, {1, 2}));
-  addStatus(bits);
-  Value again = k.bitAnd(bits, k.integer(SS_STATUS_ILL_CONDITIONED));
-  k.branch(k.less(k.integer(0), again), [&] {
-    k.note("ill-conditioned: form Q and orthogonalise it once more");
-    k.matmul(bigFactor, allRight, allRight, false, false);
-    k.matmul(allRight, allRight, yt, false, true);
-    addStatus(k.call("ss_orthogonalize", {size, yt, bigFactor}, {1}, {1, 2}));
-    k.matmul(yt, core, core, false, false);
-  });
-}
-
-void Init::decompose() {
-  orthogonalizeRight();
-  k.note("R = X diag(sigma) Y^T, H = left^T R^T Q: the exact SVD in this space");
-  addStatus(k.call("ss_core_svd", {k.integer(most), core, xt, sigma, yt}, {1},
-                   {1, 2, 3, 4}));
-  k.matmul(yt, allLeft, allLeft, false, false);
-  k.matmul(xt, bigFactor, bigFactor, false, false);
-  k.matmul(bigFactor, allRight, allRight, false, false);
+void Init::store(Value kept) {
+  Value unscale;
+  Value scale = powerOf(k.read(sigma, k.index(0)), unscale);
+  findOtherSide(kept, scale);
+  gramOfFound(kept);
+  correct(kept, unscale);
+  k.write(k.toI32(kept), arg("rank"), t.state);
 }
 
 void Init::poison() {
@@ -287,80 +256,26 @@ void Init::poison() {
   k.write(k.integer(1), arg("rank"), t.state);
 }
 
-void Init::store(Value unscale) {
-  k.note("keep what is large enough");
-  Value share = k.max(arg("policy_value"), k.real(kLeastShare));
-  Value least = k.name(
-      "least", k.mul(k.extend(share), k.read(sigma, k.index(0))));
-  Value kept = k.loop(
-      k.index(0), k.index(most), 1, {k.index(0)},
-      [&](Value i, ValueRange count) -> Values {
-        Value weight = k.read(sigma, i);
-        Value large = k.both(k.atLeast(weight, least),
-                             k.less(k.extend(k.real(0)), weight));
-        Value fits = k.less(i, k.toIndex(arg("max_rank")));
-        return {k.add(count[0], k.select(k.both(large, fits), k.index(1),
-                                         k.index(0)))};
-      })[0];
-  k.loop(k.index(0), kept, 1, [&](Value i) {
-    k.store(k.load(row(s.dk), allRight, {i, k.index(0)}), arg("factors"),
-            t.row(i, 0));
-    k.store(k.load(row(s.dv), allLeft, {i, k.index(0)}), arg("factors"),
-            t.row(i, s.dk));
-    k.write(k.mul(k.narrow(k.read(sigma, i)), unscale), arg("weights"),
-            k.add(t.base, i));
-  });
-  k.write(k.toI32(kept), arg("rank"), t.state);
-}
-
 void Init::run() {
   allocate();
-  Value unscale = loadScaled();
-  fillZero(allLeft, most, s.dv);
-  fillZero(allRight, most, s.dk);
-  Value half = k.mul(k.real(0.5), k.max(arg("policy_value"),
-                                        k.real(kLeastShare)));
-  Value limit = k.name("limit", k.extend(k.mul(half, half)));
-  Values end = k.loop(
-      k.index(0), k.index(most / block), 1,
-      {k.integer(1), k.extend(k.real(0))},
-      [&](Value number, ValueRange carried) -> Values {
-        return k.choose(
-            k.less(k.integer(0), carried[0]),
-            [&]() -> Values {
-              randomTest(number);
-              iterate(number);
-              Value first;
-              Value last = lastAndFirst(first);
-              Value largest = k.select(k.less(carried[1], first), first,
-                                       carried[1]);
-              k.note("keep the block");
-              Value begin = k.mul(number, k.index(block));
-              copyRows(left, allLeft, begin, block, s.dv, k.f32());
-              copyRows(right, allRight, begin, block, s.dk, k.f32());
-              takeOut();
-              Value more = k.less(k.mul(limit, largest), last);
-              return {k.select(more, k.integer(1), k.integer(0)), largest};
-            },
-            [&]() -> Values { return {carried[0], carried[1]}; });
-      });
-  decompose();
-  Value bits = k.name("bits", k.read(status, k.index(0)));
+  base = k.name("begin", k.toIndex(k.read(arg("matrix_base"), program)));
+  Value bits = multiplyOut();
   Value broken =
       k.less(k.integer(0), k.bitAnd(bits, k.integer(SS_STATUS_NOT_FINITE)));
-  const bool complete = most == std::min(s.dv, s.dk);
-  Value tooMany = k.both(k.less(k.integer(0), end[0]),
-                         k.less(k.index(0), k.index(complete ? 0 : 1)));
   k.branch(
       broken, [&] { poison(); },
       [&] {
+        Value found = countLarge(k.max(arg("policy_value"), k.real(kLeastShare)));
+        Value limit = k.toIndex(arg("max_rank"));
+        Value kept = k.name(
+            "kept", k.select(k.less(limit, found), limit, found));
         k.branch(
-            tooMany,
+            k.less(k.index(most), found),
             [&] {
-              k.note("more components than this kernel finds: dense");
+              k.note("more components than this kernel keeps: dense");
               k.write(k.integer(-1), arg("rank"), t.state);
             },
-            [&] { store(unscale); });
+            [&] { store(kept); });
       });
   k.write(bits, arg("status"), t.state);
 }
@@ -371,6 +286,11 @@ LogicalResult lowerInit(ss::FusedOp fused, const LayerShape &shape,
   for (Operation &op : fused.getBody().front().without_terminator())
     if (!isa<ss::InitOp>(op))
       return op.emitOpError("has no lowering inside an init kernel");
+  if (std::min(shape.dv, shape.dk) > SS_GRAM_MOST_ROWS)
+    return fused.emitOpError("initialises a state of ")
+           << shape.dv << " x " << shape.dk
+           << ", expected a side of at most " << SS_GRAM_MOST_ROWS
+           << "; compile without init";
   overWork(k, arguments, [&](Value program, Value state) {
     StateTables tables(k, shape, arguments);
     tables.locateState(state);

@@ -334,6 +334,18 @@ void KernelBuilder::matmul(Value a, Value x, Value into, bool transposeA,
   ssk::MatmulOp::create(b, loc, a, x, into, transposeA, transposeB);
 }
 
+void KernelBuilder::addMatmul(Value a, Value x, Value into, bool transposeA,
+                              bool transposeB, Value limit) {
+  ssk::MatmulOp::create(b, loc, a, x, into, transposeA, transposeB,
+                        /*accumulate=*/true, limit);
+}
+
+void KernelBuilder::matmulRows(Value a, Value x, Value into, bool transposeA,
+                               bool transposeB, Value limit) {
+  ssk::MatmulOp::create(b, loc, a, x, into, transposeA, transposeB,
+                        /*accumulate=*/false, limit);
+}
+
 void KernelBuilder::topK(Value weights, Value count, Value into) {
   ssk::TopKOp::create(b, loc, weights, count, into);
 }
@@ -374,6 +386,13 @@ void KernelBuilder::independentLoop(int64_t to, int64_t step,
   loop(index(0), end, step, body);
   b.getInsertionBlock()->back().setAttr(ssk::SSKDialect::kIndependentAttr,
                                         b.getUnitAttr());
+}
+
+void KernelBuilder::overWarps(Value to,
+                              llvm::function_ref<void(Value)> body) {
+  loop(index(0), to, 1, body);
+  auto forOp = cast<scf::ForOp>(*std::prev(b.getInsertionPoint()));
+  forOp->setAttr(ssk::SSKDialect::kOverWarpsAttr, b.getUnitAttr());
 }
 
 Values KernelBuilder::parts(int64_t count, TypeRange sums,

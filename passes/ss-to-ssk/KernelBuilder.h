@@ -136,6 +136,12 @@ public:
   mlir::Value reduceAdd(mlir::Value tile, int64_t axis);
   void matmul(mlir::Value a, mlir::Value x, mlir::Value into, bool transposeA,
               bool transposeB);
+  /// into += op(a) op(x).
+  void addMatmul(mlir::Value a, mlir::Value x, mlir::Value into,
+                 bool transposeA, bool transposeB, mlir::Value limit = {});
+  /// The rows of op(a) op(x) before `limit`; what is behind is undefined.
+  void matmulRows(mlir::Value a, mlir::Value x, mlir::Value into,
+                  bool transposeA, bool transposeB, mlir::Value limit);
   void topK(mlir::Value weights, mlir::Value count, mlir::Value into);
   mlir::Value call(llvm::StringRef routine, mlir::ValueRange arguments,
                    llvm::ArrayRef<int64_t> reads,
@@ -150,6 +156,9 @@ public:
   /// SSKDialect::kIndependentAttr.
   void independentLoop(int64_t to, int64_t step,
                        llvm::function_ref<void(mlir::Value)> body);
+  /// A loop over [0, to) whose iterations the warps of a program share out: they
+  /// write places of their own and read nothing that the loop writes.
+  void overWarps(mlir::Value to, llvm::function_ref<void(mlir::Value)> body);
   /// The sums over `count` parts of what `body` returns for each; the last part
   /// adds what `last` makes of it.
   Values parts(int64_t count, mlir::TypeRange sums,

@@ -20,7 +20,8 @@ enum class Kernels {
   decodeWithoutDelta, ///< these of factored states
   decodeChannels,     ///< with a decay per key channel
   decodeDelta,
-  compactWithoutDelta
+  compactWithoutDelta,
+  init
 };
 
 struct Row {
@@ -41,28 +42,36 @@ static const Row kRows[] = {
       /*asksAhead=*/true}},
     {"sm_90",
      Kernels::decodeWithoutDelta,
-     {8, 1, 2, 20,
-      "a row takes part in one product, so eight fit the registers: 71 to 65 us "
-      "on an H200 (B = 128, ranks nemo4b); 20 resident blocks 1 to 3 % faster "
-      "still; two warps a state 10.9 to 9.3 us at B = 8, four 9.5"}},
+     {4, 1, 2, 32,
+      "four rows in 64 registers and 32 resident blocks: 75 to 70 us on an H200 "
+      "(B = 128, ranks nemo4b), 54 to 46 with rows of 16 bits; 24 blocks 3 % "
+      "slower, 2 % faster with rows of 16 and 8 bits; two warps a state 10.9 to "
+      "9.3 us at B = 8, four 9.5"}},
     {"sm_90",
      Kernels::decodeChannels,
      {4, 1, 4, 24,
       "left alone, the GPU's compiler serialises the loads: 57.7 to 47.3 us on "
-      "an H200 with 24 resident blocks (B = 128, ranks qwen9b); eight rows 1 to "
-      "4 % slower; four warps a state 16.8 to 9.5 us at B = 8"}},
+      "an H200 with 24 resident blocks (B = 128, ranks qwen9b), 20 or 28 up to "
+      "5 % slower; eight rows 1 to 4 % slower; four warps a state 16.8 to 9.5 us "
+      "at B = 8"}},
     {"sm_90",
      Kernels::decodeDelta,
-     {4, 1, 4, std::nullopt,
-      "four rows hide the latency of memory, eight are 1 to 4 % slower on an "
-      "H200 (128 registers); 20 or 24 resident blocks 4 to 6 % slower; four warps "
-      "a state 19.4 to 8.9 us at B = 8"}},
+     {4, 1, 4, 24,
+      "four rows hide the latency of memory; 24 resident blocks 46 to 44 us on an "
+      "H200 (B = 128, ranks qwen9b), as 32 share the first cache; eight rows of "
+      "16 or 8 bits gain 0 to 2 %, and lose 7 % at B = 32; four warps a state "
+      "19.4 to 8.9 us at B = 8"}},
     {"sm_90",
      Kernels::compactWithoutDelta,
      {4, 1, 1, 16,
       "128 registers instead of 168 leave more to the decodes that run beside "
       "it: 2 to 5 % of a step on an H200 (B = 128, ranks nemo4b); under the "
       "delta rule 1 to 4 % slower"}},
+    {"sm_90",
+     Kernels::init,
+     {4, 1, 1, 3,
+      "the scratch of three blocks fits a multiprocessor of an H200",
+      /*asksAhead=*/false, /*warps=*/4}},
     {"sm_90",
      Kernels::all,
      {4, 1, 1, std::nullopt,
@@ -86,6 +95,8 @@ static bool fits(Kernels kernels, StringRef role, const LayerShape &shape) {
     return decode && shape.channelDecay;
   case Kernels::decodeDelta:
     return decode && shape.delta;
+  case Kernels::init:
+    return role == "init";
   case Kernels::compactWithoutDelta:
     return role == "compact" && !shape.delta;
   }
@@ -97,9 +108,10 @@ KernelTuning getKernelTuning(StringRef device, StringRef role,
   for (const Row &row : kRows)
     if (row.device == device && fits(row.kernels, role, shape)) {
       KernelTuning tuning = row.tuning;
-      // Whatever reads one row at a time without the delta rule, other roles of
-      // such layers too, has the registers for twice as many.
-      if (!shape.delta && tuning.rowsInFlight == 4)
+      // Other kernels of layers without the delta rule read one row at a time,
+      // and have the registers for twice as many.
+      const bool isDecode = role == "decode" && shape.isFactored();
+      if (!shape.delta && !isDecode && tuning.rowsInFlight == 4)
         tuning.rowsInFlight = 8;
       return tuning;
     }

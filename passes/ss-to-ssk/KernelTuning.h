@@ -33,6 +33,9 @@ struct KernelTuning {
   llvm::StringRef reason; ///< what was measured, in one line
   /// Whether decode asks for the next state's memory while it works on a state.
   bool asksAhead = false;
+  /// Warps that work on one state together, on a GPU. With more than one a block is
+  /// one program.
+  int64_t warps = 1;
 };
 
 /// The devices of the table: "cpu" and GPU architectures, such as "sm_90".

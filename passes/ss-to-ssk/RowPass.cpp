@@ -57,37 +57,27 @@ Values RowPass::storedRows(Value inPart) {
       [&] { return components(zeros); });
 }
 
-int64_t RowPass::componentsInFlight() const {
-  // With a decay per channel twice as many would spill.
-  return t.shape.isNarrow() && t.shape.delta && !t.shape.channelDecay &&
-                 rowsInFlight > 1
-             ? 2 * rowsInFlight
-             : rowsInFlight;
+int64_t RowPass::pairsInFlight() const {
+  return t.shape.isDeferred() ? rowsInFlight
+                              : std::min<int64_t>(rowsInFlight, 4);
+}
+
+int64_t RowPass::denseInFlight() const {
+  const int64_t wanted =
+      rowsInFlight == 4 && !t.shape.delta ? 2 * rowsInFlight : rowsInFlight;
+  return largestDivisor(t.shape.dk, wanted);
 }
 
 Values RowPass::overRows(Value count, Values sums, int64_t n, Chunk chunk) {
-  Value whole =
-      n == 1 ? count
-             : k.name("whole", k.sub(count, k.rem(count, k.index(n))));
   const int64_t step = part ? n * parts : n;
   Value start =
       part ? k.name("start", k.mul(part, k.index(n))) : k.index(0);
-  sums = k.loop(start, whole, step, sums, [&](Value i, ValueRange carried) {
-    return chunk(i, n, Value(), Values(carried));
+  return k.loop(start, count, step, sums, [&](Value i, ValueRange carried) {
+    // Whole chunks are masked too: a loop of their own would be as much code
+    // again, in more registers.
+    Value left = n == 1 ? Value() : k.name("left", k.sub(count, i));
+    return chunk(i, n, left, Values(carried));
   });
-  if (n == 1)
-    return sums;
-  Value hasRest = k.less(whole, count);
-  if (part)
-    hasRest = k.both(hasRest, k.equal(k.rem(k.div(count, k.index(n)),
-                                            k.index(parts)),
-                                      part));
-  return k.choose(
-      hasRest,
-      [&] {
-        return chunk(whole, n, k.name("left", k.sub(count, whole)), sums);
-      },
-      [&] { return sums; });
 }
 
 Values RowPass::components(Values sums) {
@@ -95,7 +85,7 @@ Values RowPass::components(Values sums) {
   k.note("stored components: every row [v | u] is read once");
   Value rows = t.arguments["rows"], weights = t.arguments["weights"];
   sums = overRows(
-      t.rank, sums, componentsInFlight(),
+      t.rank, sums, rowsInFlight,
       [&](Value i, int64_t n, Value limit, Values carried) -> Values {
         if (next)
           next->wantRow(i);
@@ -152,7 +142,7 @@ Values RowPass::denseRows(Values sums) {
   if (!part)
     storeCoefficients();
   Value rows = t.denseRows();
-  int64_t n = largestDivisor(s.dk, rowsInFlight);
+  const int64_t n = denseInFlight();
   Value start =
       part ? k.name("start", k.mul(part, k.index(n))) : k.index(0);
   return k.loop(start, k.index(s.dk), part ? n * parts : n, sums,
@@ -177,7 +167,7 @@ Values RowPass::bufferedPairs(Values sums) {
   Value keys = t.arguments["buffer_k"], values = t.arguments["buffer_u"],
         decays = t.arguments["buffer_g"];
   sums = overRows(
-      t.count, sums, rowsInFlight,
+      t.count, sums, pairsInFlight(),
       [&](Value j, int64_t n, Value limit, Values carried) -> Values {
         if (next)
           next->wantPair(j);

@@ -42,12 +42,13 @@ private:
   void storeCoefficients();
   Values denseRows(Values sums);
   Values bufferedPairs(Values sums);
-  /// Runs `chunk` over the part's rows of [0, count), n rows at a time and a masked
-  /// rest. The parts take chunks in turn.
+  /// Runs `chunk` over the part's rows of [0, count), n rows at a time; those from
+  /// `limit` on are masked. The parts take chunks in turn.
   Values overRows(mlir::Value count, Values sums, int64_t n, Chunk chunk);
-  /// Rows of components loaded together: those of fewer bytes take fewer
-  /// registers, and more of them are as many bytes on their way.
-  int64_t componentsInFlight() const;
+  /// Pairs loaded together: few, as a buffer is half full on the average.
+  int64_t pairsInFlight() const;
+  /// Dense rows loaded together: each is one vector, and a state has many.
+  int64_t denseInFlight() const;
 
   StateTables &t;
   KernelBuilder &k;

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/ssk/SyncPlacement.h"
+#include "dialect/ssk/SSKWarps.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/MapVector.h"
@@ -40,16 +41,20 @@ private:
   State visitLoop(Block &body, State before);
   State finishCopies(Operation &wait, State state);
   void access(Operation &op, State &state);
+  void meet(Operation &op, const State &accesses, State &state);
 };
 } // namespace
 
+static void add(State &state, Value memory, const Pending &now) {
+  Pending &pending = state[memory];
+  pending.read |= now.read;
+  pending.written |= now.written;
+  pending.set |= now.set;
+}
+
 static State join(State a, const State &b) {
-  for (const auto &[memory, pending] : b) {
-    Pending &known = a[memory];
-    known.read |= pending.read;
-    known.written |= pending.written;
-    known.set |= pending.set;
-  }
+  for (const auto &[memory, pending] : b)
+    add(a, memory, pending);
   return a;
 }
 
@@ -105,27 +110,42 @@ static bool conflicts(const Pending &before, const Pending &now) {
          (now.set && (before.read || before.written));
 }
 
-void SyncFinder::access(Operation &op, State &state) {
-  llvm::MapVector<Value, Pending> accesses;
+static State getAccesses(Operation &op) {
+  State accesses;
   for (Value operand : op.getOperands())
-    if (isa<GlobalType, SharedType>(operand.getType())) {
-      Pending now = getAccess(op, operand);
-      accesses[getRoot(operand)].read |= now.read;
-      accesses[getRoot(operand)].written |= now.written;
-      accesses[getRoot(operand)].set |= now.set;
+    if (isa<GlobalType, SharedType>(operand.getType()))
+      add(accesses, getRoot(operand), getAccess(op, operand));
+  return accesses;
+}
+
+/// A loop over the warps is like one operation: its iterations have nothing to
+/// show each other.
+static State getAccessesOverWarps(scf::ForOp loop) {
+  State accesses;
+  loop.getBody()->walk([&](MemoryEffectOpInterface op) {
+    for (auto [memory, now] : getAccesses(*op)) {
+      now.written |= now.set; // not always by the first warp
+      now.set = false;
+      add(accesses, memory, now);
     }
+  });
+  return accesses;
+}
+
+void SyncFinder::access(Operation &op, State &state) {
+  meet(op, getAccesses(op), state);
+}
+
+/// A sync before the operation if what it does conflicts with what is pending.
+void SyncFinder::meet(Operation &op, const State &accesses, State &state) {
   for (const auto &[memory, now] : accesses)
     if (conflicts(state.lookup(memory), now)) {
       missing.insert(&op);
       state.clear();
       break;
     }
-  for (const auto &[memory, now] : accesses) {
-    Pending &pending = state[memory];
-    pending.read |= now.read;
-    pending.written |= now.written;
-    pending.set |= now.set;
-  }
+  for (const auto &[memory, now] : accesses)
+    add(state, memory, now);
 }
 
 State SyncFinder::visit(Operation &op, State state) {
@@ -138,6 +158,10 @@ State SyncFinder::visit(Operation &op, State state) {
     if (branch.getElseRegion().empty())
       return join(after, state);
     return join(after, visit(branch.getElseRegion().front(), state));
+  }
+  if (isOverWarps(&op)) {
+    meet(op, getAccessesOverWarps(cast<scf::ForOp>(op)), state);
+    return state;
   }
   if (auto loop = dyn_cast<scf::ForOp>(op))
     return visitLoop(*loop.getBody(), state);

@@ -45,6 +45,7 @@ public:
             {"NarrowFallback", reason},
             {"NarrowDenseForm", reason},
             {"DeferredForm", "there are no reference kernels of this form"},
+            {"DeferredConversions", "there are no reference kernels of this form"},
             {"NarrowBlocks", reason},
             {"NarrowFolds", reason},
             {"NarrowSinks", reason},

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ConformanceTest.h"
+#include "ConvertedTwins.h"
 #include "GraphReplay.h"
 
 using namespace sinkstate;
@@ -87,6 +87,27 @@ TEST_P(Replay, SeesNewOwnersOfSlots) {
   for (int step = 0; step < 13; ++step)
     ASSERT_NO_FATAL_FAILURE(pair.step({2, 1}));
   EXPECT_EQ(pair.replay.captured(), 1u);
+}
+
+// Slots, padding and numbers of any type are what they are at each replay.
+TEST_P(Replay, ConvertsWhatIsThereThen) {
+  constexpr int32_t kRows = 4;
+  Running run(GetParam(), twinOptions(3, kRows), false);
+  Twins twins(run, 3, 1);
+  const std::vector<std::vector<int>> orders = {
+      {-1, 0, 1, -1}, {2, 1, -1, 0}, {-1, -1, 1, -1}, {1, 2, 0, -1}};
+  const std::vector<RowForm> forms = reference::allRowForms();
+  for (size_t i = 0; i < forms.size(); i += 10) {
+    SCOPED_TRACE(testing::Message() << forms[i]);
+    TypedBatch typed(run.engine, run.layers, forms[i], kRows);
+    const test::CapturedCalls captured(
+        [&](void *stream) { typed.enqueue(stream); });
+    for (int step = 0; step < 18 && !HasFailure(); ++step)
+      twins.step(forms[i], typed, orders[size_t(step) % orders.size()],
+                 [&] { captured.replay(); });
+    twins.expectEqualStates();
+    twins.restart();
+  }
 }
 
 // Replayed steps call nobody, and results land in them nevertheless.

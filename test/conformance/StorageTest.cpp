@@ -292,6 +292,48 @@ TEST_P(NarrowFolds, LeaveTheRangeOfTheTypeInFactors) {
   }
 }
 
+// Where such a state stays dense, as on a GPU, that is said: in the status of the
+// state, in its count, and nowhere before.
+TEST_P(NarrowFolds, SayWhereTheyStayOutOfTheRange) {
+  const bool stays = std::string(GetParam().backEnd->name()) == "cuda";
+  for (const float scale : {1e-5f, 1e9f}) {
+    SCOPED_TRACE(scale);
+    Running run(GetParam(), optionsFor(1), false);
+    const bool isF16 = run.layers[0].storage == "f16";
+    RequestStyle style;
+    style.adjust = [&](int64_t position, TokenValues &token) {
+      const bool isLate = position >= 100;
+      for (float &x : token.v)
+        x *= isLate ? scale : 1;
+      for (float &x : token.gate)
+        x += isLate && scale < 1 ? 1 : -4;
+    };
+    DrivenRequest request = run.request(9, style);
+    auto statusOf = [&] {
+      int32_t all = 0;
+      for (int32_t status : run.engine.status(0, request.slot))
+        all |= status;
+      return all & ~SS_STATUS_TIGHTENED;
+    };
+    for (int step = 0; step < 100; ++step)
+      run.driver.step({&request});
+    EXPECT_GT(run.engine.statistics().went_dense, 0) << "a test of nothing";
+    EXPECT_EQ(statusOf(), 0);
+    EXPECT_EQ(run.engine.statistics().out_of_range, 0);
+    for (int step = 0; step < 60; ++step)
+      run.driver.step({&request});
+    const int64_t counted = run.engine.statistics().out_of_range;
+    if (!stays || !isF16) {
+      EXPECT_EQ(statusOf(), 0);
+      EXPECT_EQ(counted, 0);
+      continue;
+    }
+    EXPECT_EQ(statusOf(), SS_STATUS_OUT_OF_RANGE |
+                              (scale > 1 ? SS_STATUS_NOT_FINITE : 0));
+    EXPECT_GT(counted, 0);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Conformance, NarrowFolds,
                          onEveryBackEnd({"gdn_f16", "mamba2_f16", "kda_f16",
                                          "mamba2_bf16", "mamba2_f16_random"}),

@@ -54,6 +54,7 @@ void addEngine(std::string &text, const ss_statistics &s) {
          s.mean_live_bytes);
   count("tightened for want of memory", s.tightened);
   count("refused for want of memory", s.refused);
+  count("folded out of the range of f16", s.out_of_range);
 }
 
 } // namespace

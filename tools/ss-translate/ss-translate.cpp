@@ -136,6 +136,7 @@ static llvm::json::Object describe(ssk::KernelOp kernel, llvm::StringRef file) {
                             {"file", file},
                             {"programs_per_block", info.programsPerBlock},
                             {"parts", info.parts},
+                            {"warps", info.warps},
                             {"loops", info.loops},
                             {"shared_bytes", info.sharedBytes},
                             {"dynamic_shared", info.isSharedDynamic ? info.sharedBytes : 0},

@@ -73,7 +73,13 @@ struct float8 {
 #endif
   }
   __device__ __forceinline__ explicit operator float() const {
-#if defined(__CUDACC_RTC__)
+#if defined(__CUDACC_RTC__) && __CUDA_ARCH__ >= 890
+    unsigned pair;
+    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pair) : "h"(static_cast<unsigned short>(bits)));
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(static_cast<unsigned short>(pair & 0xffff)));
+    return x;
+#elif defined(__CUDACC_RTC__)
     // As f16 the same bits are 2^-8 of the number.
     const unsigned short wide = static_cast<unsigned short>((bits & 0x7f) << 7 | (bits & 0x80) << 8);
     float x;
@@ -88,5 +94,78 @@ struct float8 {
 #endif
   }
 };
+
+/// N numbers as f32. Exact.
+template <int N, typename T> __device__ __forceinline__ void widen(float (&to)[N], const T (&from)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i)
+    to[i] = static_cast<float>(from[i]);
+}
+
+#if defined(__CUDACC_RTC__)
+
+/// Those of one register, which need not be taken apart before.
+__device__ __forceinline__ void widen_register(float *to, const half *from) {
+  unsigned both;
+  memcpy(&both, from, sizeof(both));
+  asm("{\n\t.reg .b16 low, high;\n\t"
+      "mov.b32 {low, high}, %2;\n\t"
+      "cvt.f32.f16 %0, low;\n\tcvt.f32.f16 %1, high;\n\t}"
+      : "=f"(to[0]), "=f"(to[1])
+      : "r"(both));
+}
+__device__ __forceinline__ void widen_register(float *to, const bfloat16 *from) {
+  unsigned both;
+  memcpy(&both, from, sizeof(both));
+  to[0] = __int_as_float(both << 16);
+  to[1] = __int_as_float(both & 0xffff0000);
+}
+__device__ __forceinline__ void widen_register(float *to, const float8 *from) {
+#if __CUDA_ARCH__ >= 890
+  unsigned four;
+  memcpy(&four, from, sizeof(four));
+  asm("{\n\t.reg .b16 low, high;\n\t.reg .b32 first, second;\n\t"
+      "mov.b32 {low, high}, %4;\n\t"
+      "cvt.rn.f16x2.e4m3x2 first, low;\n\tcvt.rn.f16x2.e4m3x2 second, high;\n\t"
+      "mov.b32 {low, high}, first;\n\t"
+      "cvt.f32.f16 %0, low;\n\tcvt.f32.f16 %1, high;\n\t"
+      "mov.b32 {low, high}, second;\n\t"
+      "cvt.f32.f16 %2, low;\n\tcvt.f32.f16 %3, high;\n\t}"
+      : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3])
+      : "r"(four));
+#else
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    to[i] = static_cast<float>(from[i]);
+#endif
+}
+
+template <int N, typename T> __device__ __forceinline__ void widen_registers(float (&to)[N], const T (&from)[N]) {
+  constexpr int parts = 4 / sizeof(T);
+#pragma unroll
+  for (int i = 0; i + parts <= N; i += parts)
+    widen_register(to + i, from + i);
+#pragma unroll
+  for (int i = N / parts * parts; i < N; ++i)
+    to[i] = static_cast<float>(from[i]);
+}
+template <int N> __device__ __forceinline__ void widen(float (&to)[N], const half (&from)[N]) {
+  widen_registers(to, from);
+}
+template <int N> __device__ __forceinline__ void widen(float (&to)[N], const bfloat16 (&from)[N]) {
+  widen_registers(to, from);
+}
+template <int N> __device__ __forceinline__ void widen(float (&to)[N], const float8 (&from)[N]) {
+  widen_registers(to, from);
+}
+
+#endif
+
+template <int R, int N, typename T>
+__device__ __forceinline__ void widen(float (&to)[R][N], const T (&from)[R][N]) {
+#pragma unroll
+  for (int r = 0; r < R; ++r)
+    widen(to[r], from[r]);
+}
 
 } // namespace ss

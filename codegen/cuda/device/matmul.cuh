@@ -1,6 +1,7 @@
 // Products of small matrices in shared memory by one warp, on the tensor cores in double.
 #pragma once
 #include "ss/base.cuh"
+#include "ss/warps.cuh"
 
 namespace ss {
 namespace mma {
@@ -221,6 +222,68 @@ __device__ __forceinline__ void gram(TC (&c)[RC][LC], const TA (&a)[RA][LA]) {
       }
 }
 
+/// Two neighbouring elements of a symmetric c, up to the diagonal, and their mirror images.
+template <int M, typename T, int R, int L>
+__device__ __forceinline__ void store_mirrored(T (&c)[R][L], int i, int j, double x, double y) {
+  if (i < M && j <= i)
+    c[i][j] = c[j][i] = T(x);
+  if (i < M && j + 1 <= i)
+    c[i][j + 1] = c[j + 1][i] = T(y);
+}
+
+/// One row of tiles and CT columns of tiles from (16 i, 8 j0) on of c (+)= op(a) op(b), by one warp.
+/// Mirrored: c is symmetric, and what is above its diagonal is written as what is below.
+template <bool TransposeA, bool TransposeB, bool Add, bool Mirrored, int M, int N, int K, int CT,
+          typename TC, int RC, int LC, typename TA, int RA, int LA, typename TB, int RB, int LB>
+__device__ __forceinline__ void unit(TC (&c)[RC][LC], const TA (&a)[RA][LA], const TB (&b)[RB][LB],
+                                     int i, int j0) {
+  const int g = lane_id() / 4, t = lane_id() % 4;
+  double sum[CT][4];
+#pragma unroll
+  for (int j = 0; j < CT; ++j)
+#pragma unroll
+    for (int e = 0; e < 4; ++e)
+      sum[j][e] = Add ? element<false, M, N>(c, 16 * i + g + 8 * (e / 2), 8 * (j0 + j) + 2 * t + e % 2)
+                      : 0.0;
+#pragma unroll 2
+  for (int k0 = 0; k0 < K; k0 += 16) {
+    double left[8];
+#pragma unroll
+    for (int s = 0; s < 4; ++s) {
+      left[2 * s] = element<TransposeA, M, K>(a, 16 * i + g, k0 + 4 * s + t);
+      left[2 * s + 1] = element<TransposeA, M, K>(a, 16 * i + g + 8, k0 + 4 * s + t);
+    }
+#pragma unroll
+    for (int j = 0; j < CT; ++j) {
+      double right[4];
+#pragma unroll
+      for (int s = 0; s < 4; ++s)
+        right[s] = element<TransposeB, K, N>(b, k0 + 4 * s + t, 8 * (j0 + j) + g);
+      multiply_add<4>(sum[j], left, right);
+    }
+  }
+#pragma unroll
+  for (int j = 0; j < CT; ++j) {
+    const int column = 8 * (j0 + j) + 2 * t;
+    if constexpr (Mirrored) {
+      store_mirrored<M>(c, 16 * i + g, column, sum[j][0], sum[j][1]);
+      store_mirrored<M>(c, 16 * i + g + 8, column, sum[j][2], sum[j][3]);
+    } else {
+      store_two<M, N>(c, 16 * i + g, column, sum[j][0], sum[j][1]);
+      store_two<M, N>(c, 16 * i + g + 8, column, sum[j][2], sum[j][3]);
+    }
+  }
+}
+
+/// Columns of tiles that one warp of W computes together: many, so that it reads little, but not so
+/// many that warps go without.
+__device__ constexpr int tiles_across(int rows, int columns, int warps) {
+  for (int wide = 5; wide > 1; --wide)
+    if (columns % wide == 0 && rows * (columns / wide) >= 2 * warps)
+      return wide;
+  return 1;
+}
+
 } // namespace mma
 
 /// c = op(a) op(b), op a transpose or nothing, c of M x N and K products a sum. Products and sums
@@ -250,6 +313,33 @@ __device__ __forceinline__ void matmul(TC (&c)[RC][LC], const TA (&a)[RA][LA],
     for (int j = 0; j < CT; j += wide)
       mma::block<TransposeA, TransposeB, M, N, K, RT, wide>(c, a, b, 0, j);
   }
+}
+
+/// c = op(a) op(b), or c += (Add), by the W warps of a program, which share its tiles out; c is
+/// neither a nor b, and rows from `limit` on are left alone. The order of a sum is that of one warp.
+/// Of a Gram matrix (which c is before, if it is added to) half is computed.
+///   ss::matmul_of_warps<4, false, true, true, 80, 80, 32>(gram, chunk, chunk);
+template <int W, bool TransposeA, bool TransposeB, bool Add, int M, int N, int K, typename TC,
+          int RC, int LC, typename TA, int RA, int LA, typename TB, int RB, int LB>
+__device__ __forceinline__ void matmul_of_warps(TC (&c)[RC][LC], const TA (&a)[RA][LA],
+                                                const TB (&b)[RB][LB], int64_t limit = M) {
+  constexpr int RT = (M + 15) / 16, CT = (N + 7) / 8, wide = mma::tiles_across(RT, CT, W);
+  const void *left = &a[0][0], *right = &b[0][0];
+  const bool isGram = TransposeA != TransposeB && M == N && left == right;
+  int turn = 0;
+  for (int i = 0; i < RT && 16 * i < limit; ++i)
+    for (int j = 0; j < CT; j += wide) {
+      if (isGram && 8 * j >= 16 * (i + 1))
+        break;
+      if (turn++ % W != warp_of<W>())
+        continue;
+      if constexpr (TransposeA != TransposeB && M == N)
+        if (isGram) {
+          mma::unit<TransposeA, TransposeB, Add, true, M, N, K, wide>(c, a, b, i, j);
+          continue;
+        }
+      mma::unit<TransposeA, TransposeB, Add, false, M, N, K, wide>(c, a, b, i, j);
+    }
 }
 
 } // namespace ss

@@ -5,6 +5,15 @@
 
 namespace ss {
 
+/// Waits for the work that is queued before this kernel, where the launch let it begin beside
+/// the end of that (sm_90), and lets the next kernel begin. To come before any access of globals.
+__device__ __forceinline__ void follow_stream() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 /// Adds a part to what this warp has kept of its earlier ones. `isFirst`: it had none.
 /// A lane touches its own elements alone. V: the access, as wide as a lane's elements are.
 template <typename V, int N, typename T>

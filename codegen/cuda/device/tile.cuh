@@ -33,6 +33,8 @@ template <int N> struct Lanes {
 };
 
 /// Count elements from memory to registers, by accesses of type V (float4, float2, float, ...).
+/// What is narrower than a register stays in whole ones: taken apart element by element, each
+/// would need an instruction more to come out.
 template <typename V, int Count, typename T>
 __device__ __forceinline__ void read(T *registers, const T *memory) {
   constexpr int parts = sizeof(V) / sizeof(T);
@@ -40,6 +42,10 @@ __device__ __forceinline__ void read(T *registers, const T *memory) {
 #pragma unroll
   for (int i = 0; i < Count; i += parts) {
     const V vector = *reinterpret_cast<const V *>(memory + i);
+    if constexpr (sizeof(T) < 4 && sizeof(V) >= 4) {
+      memcpy(registers + i, &vector, sizeof(V));
+      continue;
+    }
 #pragma unroll
     for (int p = 0; p < parts; ++p)
       registers[i + p] = reinterpret_cast<const T *>(&vector)[p];
@@ -62,6 +68,10 @@ __device__ __forceinline__ void write(T *memory, const T *registers) {
 }
 
 template <int Count, typename T> __device__ __forceinline__ void zero(T *to) {
+  if constexpr (sizeof(T) < 4) {
+    memset(to, 0, Count * sizeof(T));
+    return;
+  }
 #pragma unroll
   for (int i = 0; i < Count; ++i)
     to[i] = T(0);
@@ -102,9 +112,10 @@ __device__ __forceinline__ void store_lanes(T *to, const T (&tile)[Lanes<N>::siz
 template <typename V, int N, int R, typename T>
 __device__ __forceinline__ void load_rows(T (&tile)[R][Lanes<N>::size], const T *from, int64_t stride,
                                           int64_t limit = R) {
+  const int rows = limit < R ? static_cast<int>(limit) : R;
 #pragma unroll
   for (int r = 0; r < R; ++r)
-    if (r < limit)
+    if (r < rows)
       load_lanes<V, N>(tile[r], from + r * stride);
     else
       zero<Lanes<N>::size>(tile[r]);

@@ -11,25 +11,30 @@ extern "C" {
 #endif
 
 /* Raised whenever the table, a signature or what a routine does changes. */
-#define SS_ABI_VERSION 2u
+#define SS_ABI_VERSION 3u
 
 /* Status bits that routines return and that states keep in `status`. */
 #define SS_STATUS_NOT_FINITE 1
 #define SS_STATUS_ILL_CONDITIONED 2 /* routines only: orthogonalise once more */
 #define SS_STATUS_NOT_CONVERGED 4
 #define SS_STATUS_TIGHTENED 8 /* rows dropped to stay within max_rank */
+/* A dense state of f16 has left the range in which the type keeps digits, and has
+ * stayed dense: beyond it is infinite, with SS_STATUS_NOT_FINITE. */
+#define SS_STATUS_OUT_OF_RANGE 16
 
-/* What init kernels do. They find blocks of so many components, and at most
- * SS_INIT_MOST_COMPONENTS: for a matrix whose smaller side m is less, m less the
- * rest of m by the block (m itself below one block). What needs more they call
- * dense (rank -1), and so whatever has the last of those above half of the
- * threshold: without smaller components beside it nothing says how exact the ones
- * that would be kept are. They work in float32, whose rounding is far below the
- * relative weight SS_INIT_LEAST_EPS; for smaller ones the runtime takes exact
- * SVDs on the host. */
+/* What init kernels keep: at most SS_INIT_MOST_COMPONENTS, and of a matrix whose
+ * smaller side is less, as many as whole blocks fit (all below one block). What
+ * has more above the threshold they call dense (rank -1). Their vectors are
+ * float32, whose rounding is far below the relative weight SS_INIT_LEAST_EPS; for
+ * smaller ones the runtime takes exact SVDs on the host. */
 #define SS_INIT_BLOCK 16
 #define SS_INIT_MOST_COMPONENTS 48
 #define SS_INIT_LEAST_EPS 0x1p-13
+
+/* Most rows of a matrix for ss_gram_svd. It needs room for m + SS_GRAM_ROOM
+ * doubles. */
+#define SS_GRAM_MOST_ROWS 128
+#define SS_GRAM_ROOM 64
 
 typedef struct ss_routine_table {
   uint32_t abi_version; /* SS_ABI_VERSION */
@@ -37,6 +42,8 @@ typedef struct ss_routine_table {
   int32_t (*ss_orthogonalize)(int32_t m, double *gram, double *t);
   int32_t (*ss_core_svd)(int32_t m, double *c, double *xt, double *sigma,
                          double *yt);
+  int32_t (*ss_gram_svd)(int32_t m, double *gram, double *sigma, double *room,
+                         double share);
 } ss_routine_table;
 
 /* Entry point of a CPU kernel: programs [begin, end); args[i] points to the

@@ -22,7 +22,10 @@
  * map memory for the rows of states (ss_engine_tend). Work on one engine has to be in one order: use
  * one stream, or make the streams wait for each other. Arrays that kernels
  * touch (slots, inputs, weights, y) are device memory of the engine's GPU, and
- * values in them cannot be checked before they are used.
+ * values in them cannot be checked before they are used. Arrays of other types
+ * are converted by kernels, which are captured like all others: slots, padding
+ * and numbers are those that a replay finds. The calls of an engine share the
+ * memory for it, which the one order of its work keeps apart.
  */
 #ifndef SINKSTATE_H
 #define SINKSTATE_H
@@ -66,7 +69,7 @@ typedef enum ss_result {
 
 /* One line about the last failure in this thread; "" after none. */
 SS_API const char *ss_last_error(void);
-/* "0.1.0 (abi 2)" */
+/* "0.1.0 (abi 3)" */
 SS_API const char *ss_version(void);
 /* 10000 * major + 100 * minor + patch of this library. */
 SS_API int32_t ss_version_number(void);
@@ -166,7 +169,9 @@ typedef struct ss_engine_options {
   int32_t dense_fallback;    /* 1: a state goes dense where factors are larger;
                                 0: never; -1: 1, but 0 with row_capacity. On
                                 CUDA a dense state comes back only in f32 and
-                                where the package has the layer's init kernel */
+                                where the package has the layer's init kernel:
+                                in f16 it stays dense where it grows out of the
+                                type's range, too (status bit 16) */
   int32_t consolidate_every; /* compactions of a state between two exact SVDs of
                                 its frozen part; 0: never (only when rows would
                                 run out); -1: 4, CUDA 0 where consolidation is
@@ -196,9 +201,10 @@ typedef struct ss_engine_options {
                                 during ss_engine_create only */
   int32_t max_batch;         /* rows times tokens of the largest call whose
                                 arrays are not int32 slots, negative padding and
-                                f32: memory to convert them is allocated for so
-                                many with the engine. 0: there are no such
-                                calls. On CUDA: 0 */
+                                f32 (on CUDA: f32 where kernels read it, see
+                                ss_input): memory to convert them is allocated
+                                for so many with the engine. 0: there are no
+                                such calls */
   int32_t reserved_slots;    /* slots 0 to reserved_slots - 1 are never handed
                                 out: 1 for callers whose null slot is 0 */
   int64_t state_bytes_limit; /* most bytes for states, as allocated_bytes in
@@ -297,12 +303,18 @@ typedef enum ss_slot_type {
 typedef enum ss_padding {
   SS_PADDING_NEGATIVE = 0, /* index < 0 */
   SS_PADDING_VALUE = 1,    /* index == padding_value; other negative ones are
-                              errors */
+                              errors: on CUDA, where no call sees them, their
+                              rows are padding, and ss_engine_synchronize
+                              reports it. So it is with slots that are too large
+                              for the engine, where slots are converted */
   SS_PADDING_UP_TO = 2     /* index <= padding_value: a null slot 0 */
 } ss_padding;
 
 /* Rows of a batch in f32. Row b starts at data + b * stride (in elements);
- * within a row heads are contiguous. stride 0 means packed. */
+ * within a row heads are contiguous. stride 0 means packed. On CUDA rows of q, k,
+ * v, y and of a gate per channel begin at multiples of 16 bytes (of 8 or 4 where
+ * the elements of a head are no multiple of 4); with max_batch others are copied
+ * to such places first. */
 typedef struct ss_input {
   const float *data;
   int64_t stride;
@@ -325,7 +337,9 @@ typedef struct ss_decode_args {
   /* What the arrays hold, where it is not int32 slots, negative padding and f32:
    * the pointers are then cast, strides stay in elements. Such arrays are
    * converted on the way (max_batch in ss_engine_options), 16-bit outputs are
-   * rounded to nearest. On CUDA: 0, all of them. */
+   * rounded to nearest, ties to even; NaN stays NaN. On CUDA that is one launch
+   * before the layer's and one after it, where there is something to convert;
+   * a_log and dt_bias are f32. */
   int32_t slot_type;     /* an ss_slot_type */
   int32_t padding;       /* an ss_padding */
   int64_t padding_value;
@@ -450,6 +464,9 @@ typedef struct ss_statistics {
   int64_t refused;          /* calls that were SS_OUT_OF_MEMORY */
   int64_t shared_bytes;     /* rows that forks have and that are another slot's
                                too: not in used_bytes again */
+  int64_t out_of_range;     /* folds after which a dense state of f16 had status
+                               bit 16. CPU: where there was no memory for its
+                               factors */
 } ss_statistics;
 SS_API ss_result ss_engine_statistics(const ss_engine *engine,
                                       ss_statistics *out);

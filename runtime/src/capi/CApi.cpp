@@ -21,8 +21,8 @@ const char *ss_last_error(void) { return lastError(); }
 
 #define SS_TEXT_OF(x) #x
 #define SS_TEXT(x) SS_TEXT_OF(x)
-static_assert(SS_ABI_VERSION == 2u, "ss_version() names the ABI");
-const char *ss_version(void) { return SS_TEXT(SS_PROJECT_VERSION) " (abi 2)"; }
+static_assert(SS_ABI_VERSION == 3u, "ss_version() names the ABI");
+const char *ss_version(void) { return SS_TEXT(SS_PROJECT_VERSION) " (abi 3)"; }
 int32_t ss_version_number(void) { return SS_PROJECT_VERSION_NUMBER; }
 int32_t ss_abi_version(void) { return SS_ABI_VERSION; }
 
@@ -114,7 +114,7 @@ ss_result ss_engine_create(const ss_package *package,
     engine->engine = createEngine(package->content, given);
     if (given.max_batch > 0)
       engine->conversion = std::make_unique<RowConversion>(
-          package->content->manifest(), given);
+          *engine->engine, given);
     *out = engine.release();
     writeLog(SS_LOG_INFO, "engine", "model '",
              package->content->manifest().model, "', ", given.slots,

@@ -14,7 +14,7 @@
 
 struct ss_engine {
   std::unique_ptr<sinkstate::runtime::StateEngine> engine;
-  /// Null: no call may need one.
+  /// Null: no call may need one. Behind the engine, whose device it uses.
   std::unique_ptr<sinkstate::runtime::RowConversion> conversion;
   mutable std::atomic<bool> inCall{false};
 };

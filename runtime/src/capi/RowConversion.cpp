@@ -3,27 +3,27 @@
 #include "capi/RowConversion.h"
 
 #include "capi/ElementTypes.h"
+#include "engine/DecodeArguments.h"
 
 #include <algorithm>
 
 namespace sinkstate::runtime {
 namespace {
 
-using numeric::ElementType;
+/// A GPU's kernels cannot read what lies across the units of its type.
+void requireAligned(const char *name, const void *data, int64_t bytes) {
+  const uintptr_t beyond = reinterpret_cast<uintptr_t>(data) % uintptr_t(bytes);
+  if (beyond != 0)
+    fail(SS_INVALID_ARGUMENT, "args.", name, " begins ", beyond,
+         " bytes past a multiple of ", bytes, ", expected a multiple of ",
+         bytes, ", the size of its elements");
+}
 
-/// An array of the caller: [batch, tokens, width] with strides in elements.
-struct Rows {
-  int64_t stride, tokenStride;
-
-  const void *at(const void *data, ElementType type, int64_t row,
-                 int64_t token) const {
-    return static_cast<const std::byte *>(data) +
-           (row * stride + token * tokenStride) * numeric::elementBytes(type);
-  }
-};
-
-Rows packed(const char *name, int64_t width, int64_t stride,
-            int64_t tokenStride, int32_t tokens) {
+/// An array of the caller, [batch, tokens, width] with strides in elements, and
+/// where it is staged.
+ss::ConvertedArray arrayOf(const char *name, const void *data, int32_t type,
+                           int64_t width, int64_t stride, int64_t tokenStride,
+                           int32_t tokens, float *staged) {
   if (tokenStride == 0)
     tokenStride = width;
   if (stride == 0)
@@ -32,29 +32,14 @@ Rows packed(const char *name, int64_t width, int64_t stride,
     fail(SS_INVALID_ARGUMENT, "args.", name, " has stride ",
          std::min(stride, tokenStride), ", expected 0 (packed) or at least ",
          width, " elements");
-  return {stride, tokenStride};
-}
-
-/// One f32 row of `width` after the other. Padding rows may point at anything:
-/// they are not read.
-void takeRows(const void *from, ElementType type, const Rows &rows,
-              std::span<const int32_t> slots, int32_t tokens, int64_t width,
-              float *to) {
-  for (size_t row = 0; row < slots.size(); ++row)
-    for (int32_t token = 0; token < tokens; ++token, to += width)
-      if (slots[row] < 0)
-        std::fill_n(to, width, 0.0f);
-      else
-        numeric::loadElements(type, to,
-                              rows.at(from, type, int64_t(row), token), width);
-}
-
-void giveRows(void *to, ElementType type, const Rows &rows, int32_t batch,
-              int32_t tokens, int64_t width, const float *from) {
-  for (int32_t row = 0; row < batch; ++row)
-    for (int32_t token = 0; token < tokens; ++token, from += width)
-      numeric::storeElements(
-          type, const_cast<void *>(rows.at(to, type, row, token)), from, width);
+  requireAligned(name, data, type == SS_ELEMENT_F32 ? 4 : 2);
+  constexpr int64_t kEight = 8;
+  const bool byEight =
+      type != SS_ELEMENT_F32 &&
+      reinterpret_cast<uintptr_t>(data) % alignof(ss::FourWords) == 0 &&
+      width % kEight == 0 && stride % kEight == 0 && tokenStride % kEight == 0;
+  return {const_cast<void *>(data), staged, stride, tokenStride, width,
+          type, byEight};
 }
 
 ss_rows rowsOf(const ss_decode_args &args) {
@@ -80,27 +65,37 @@ RowConversion::Widths RowConversion::mostOf(const Manifest &manifest) {
   return most;
 }
 
-int64_t RowConversion::bytesFor(const Manifest &manifest, int32_t maxBatch) {
+RowConversion::Places RowConversion::placesFor(const Manifest &manifest,
+                                               int32_t maxBatch) {
   const Widths w = mostOf(manifest);
-  return int64_t(maxBatch) * 4 *
-         (1 + 2 * w.key + 2 * w.value + w.gate + w.beta);
+  Places places;
+  auto place = [&](int64_t width) {
+    const int64_t begin = places.bytes;
+    const int64_t bytes = int64_t(maxBatch) * width * int64_t(sizeof(float));
+    places.bytes += (bytes + kStagingAlignment - 1) / kStagingAlignment *
+                    kStagingAlignment;
+    return begin;
+  };
+  places.slots = place(1);
+  places.q = place(w.key);
+  places.k = place(w.key);
+  places.v = place(w.value);
+  places.gate = place(w.gate);
+  places.beta = place(w.beta);
+  places.y = place(w.value);
+  return places;
 }
 
-RowConversion::RowConversion(const Manifest &manifest,
-                             const ss_engine_options &options)
-    : layers(manifest.layers), maxBatch(options.max_batch),
-      slotCount(options.slots), reservedSlots(options.reserved_slots),
-      allBytes(bytesFor(manifest, options.max_batch)),
-      slotRows(size_t(options.max_batch)) {
-  const Widths w = mostOf(manifest);
-  const size_t rows = size_t(maxBatch);
-  q.resize(rows * size_t(w.key));
-  k.resize(rows * size_t(w.key));
-  v.resize(rows * size_t(w.value));
-  gate.resize(rows * size_t(w.gate));
-  beta.resize(rows * size_t(w.beta));
-  y.resize(rows * size_t(w.value));
+int64_t RowConversion::bytesFor(const Manifest &manifest, int32_t maxBatch) {
+  return placesFor(manifest, maxBatch).bytes;
 }
+
+RowConversion::RowConversion(StateEngine &engine,
+                             const ss_engine_options &options)
+    : layers(engine.manifestOf().layers), maxBatch(options.max_batch),
+      slotCount(options.slots), reservedSlots(options.reserved_slots),
+      places(placesFor(engine.manifestOf(), options.max_batch)),
+      converter(engine.makeRowConverter(places.bytes)) {}
 
 void RowConversion::requireRoom(int64_t rows) const {
   if (rows > maxBatch)
@@ -115,7 +110,7 @@ const LayerManifest &RowConversion::checkedLayer(int32_t layer) const {
   return layers[size_t(layer)];
 }
 
-std::span<const int32_t> RowConversion::slots(const ss_rows &rows) {
+ss::CallerSlots RowConversion::checkedSlots(const ss_rows &rows) const {
   if (rows.batch < 1)
     fail(SS_INVALID_ARGUMENT, "args.batch is ", rows.batch,
          ", expected at least 1");
@@ -128,70 +123,135 @@ std::span<const int32_t> RowConversion::slots(const ss_rows &rows) {
   if (rows.padding < SS_PADDING_NEGATIVE || rows.padding > SS_PADDING_UP_TO)
     fail(SS_INVALID_ARGUMENT, "args.padding is ", rows.padding,
          ", expected an ss_padding (0 to 2)");
-  const bool byValue = rows.padding != SS_PADDING_NEGATIVE;
-  if (byValue && rows.padding_value >= reservedSlots &&
-      rows.padding_value < slotCount)
+  const bool isOne = rows.padding == SS_PADDING_VALUE;
+  const bool beyond = isOne && rows.padding_value >= slotCount; // nobody's
+  if (rows.padding != SS_PADDING_NEGATIVE && !beyond &&
+      rows.padding_value >= reservedSlots)
     fail(SS_INVALID_ARGUMENT, "args.padding_value is ", rows.padding_value,
-         ", which a request can own, expected no slot: reserve it "
-         "(options.reserved_slots)");
+         rows.padding_value < slotCount
+             ? ", which a request can own, expected no slot: reserve it "
+               "(options.reserved_slots)"
+             : ", up to which there are slots that a request can own, expected "
+               "less than options.reserved_slots");
+  const bool wide = rows.slot_type == SS_SLOT_I64;
+  requireAligned("slots", rows.slots, wide ? sizeof(int64_t) : sizeof(int32_t));
   requireRoom(rows.batch);
-  for (int32_t row = 0; row < rows.batch; ++row) {
-    const int64_t slot = rows.slot_type == SS_SLOT_I64
-                             ? static_cast<const int64_t *>(rows.slots)[row]
-                             : static_cast<const int32_t *>(rows.slots)[row];
-    const bool isPadding =
-        rows.padding == SS_PADDING_NEGATIVE ? slot < 0
-        : rows.padding == SS_PADDING_VALUE  ? slot == rows.padding_value
-                                            : slot <= rows.padding_value;
-    if (!isPadding && (slot < 0 || slot >= slotCount))
-      fail(SS_INVALID_ARGUMENT, "slot ", slot, ", expected 0 to ",
-           slotCount - 1, " or padding");
-    slotRows[size_t(row)] = isPadding ? -1 : int32_t(slot);
+  return {rows.slots, rows.padding_value, wide, rows.padding, rows.batch,
+          slotCount};
+}
+
+std::span<const int32_t> RowConversion::slots(const ss_rows &rows) {
+  ss::RowsToTake take = {};
+  take.slots = checkedSlots(rows);
+  take.slot_rows = staged<int32_t>(places.slots);
+  take.tokens = 1;
+  converter->take(take, rows.stream);
+  return {take.slot_rows, size_t(rows.batch)};
+}
+
+std::array<RowConversion::Input, ss::kMostInputs>
+RowConversion::inputsOf(const LayerManifest &layer, ss_decode_args &args,
+                        ss_token_args &tokens) const {
+  const Widths width = widthsOf(layer);
+  const int32_t type = args.input_type, gateType = args.gate_type;
+  return {{{"q", &args.q, &tokens.q_token_stride, width.key, layer.dk, type,
+            places.q},
+           {"k", &args.k, &tokens.k_token_stride, width.key, layer.dk, type,
+            places.k},
+           {"v", &args.v, &tokens.v_token_stride, width.value, layer.dv, type,
+            places.v},
+           {"gate", &args.gate, &tokens.gate_token_stride, width.gate,
+            layer.channelDecay ? layer.dk : 1, gateType, places.gate},
+           {"beta", &args.beta, &tokens.beta_token_stride, width.beta, 1,
+            gateType, places.beta}}};
+}
+
+bool RowConversion::isToConvert(const Input &input, int32_t batch,
+                                int32_t tokens) const {
+  if (!input.rows->data || input.width == 0)
+    return false;
+  const int64_t unit = converter->rowUnit();
+  auto atUnits = [&](int64_t stride) {
+    return beginAtUnits(input.rows->data, stride, input.headElements, unit);
+  };
+  return input.type != SS_ELEMENT_F32 ||
+         !atUnits(batch > 1 ? input.rows->stride : 0) ||
+         (tokens > 1 && !atUnits(*input.tokenStride));
+}
+
+bool RowConversion::hasToMove(int32_t index, const ss_decode_args &given,
+                              const ss_token_args *givenTokens) const {
+  if (converter->rowUnit() == 1 || index < 0 || size_t(index) >= layers.size())
+    return false;
+  const LayerManifest &layer = layers[size_t(index)];
+  ss_decode_args args = given;
+  ss_token_args tokens = givenTokens ? *givenTokens : ss_token_args{};
+  const std::array inputs = inputsOf(layer, args, tokens);
+  return std::any_of(inputs.begin(), inputs.end(), [&](const Input &input) {
+           return isToConvert(input, args.batch, tokens.tokens);
+         }) || yIsToConvert(layer, args, tokens);
+}
+
+/// Replaces what kernels do not take by what they do. One launch on a GPU, or none.
+void RowConversion::takeInputs(const LayerManifest &layer,
+                               ss_decode_args &args,
+                               ss_token_args &tokens) const {
+  checkedElementType("args.input_type", args.input_type);
+  checkedElementType("args.gate_type", args.gate_type);
+  ss::RowsToTake take = {};
+  take.slots = checkedSlots(rowsOf(args));
+  requireRoom(int64_t(args.batch) * tokens.tokens);
+  take.slot_rows = staged<int32_t>(places.slots);
+  take.tokens = tokens.tokens;
+  for (const Input &input : inputsOf(layer, args, tokens)) {
+    if (!isToConvert(input, args.batch, tokens.tokens))
+      continue;
+    auto *to = staged<float>(input.place);
+    take.inputs[take.count++] =
+        arrayOf(input.name, input.rows->data, input.type, input.width,
+                input.rows->stride, *input.tokenStride, tokens.tokens, to);
+    *input.rows = {to, 0};
+    *input.tokenStride = 0;
   }
-  return {slotRows.data(), size_t(rows.batch)};
+  if (take.count > 0 || needsConversion(rowsOf(args))) {
+    converter->take(take, args.stream);
+    args.slots = take.slot_rows;
+  }
+  args.slot_type = args.padding = 0;
+  args.input_type = args.gate_type = SS_ELEMENT_F32;
+}
+
+bool RowConversion::yIsToConvert(const LayerManifest &layer,
+                                 ss_decode_args &args,
+                                 ss_token_args &tokens) const {
+  ss_input rows = {args.y, args.y_stride};
+  return isToConvert({"y", &rows, &tokens.y_token_stride, widthsOf(layer).value,
+                      layer.dv, args.y_type, places.y},
+                     args.batch, tokens.tokens);
 }
 
 void RowConversion::decode(StateEngine &engine, int32_t index,
                            const ss_decode_args &given,
                            const ss_token_args *givenTokens) {
   const LayerManifest &layer = checkedLayer(index);
-  const ElementType inputType =
-      checkedElementType("args.input_type", given.input_type);
-  const ElementType gateType =
-      checkedElementType("args.gate_type", given.gate_type);
-  const ElementType yType = checkedElementType("args.y_type", given.y_type);
-  const Widths width = widthsOf(layer);
+  checkedElementType("args.y_type", given.y_type);
   ss_decode_args args = given;
   ss_token_args tokens = givenTokens ? *givenTokens : ss_token_args{};
-  const int32_t perRow = givenTokens ? tokens.tokens : 1;
-  if (perRow < 1)
-    fail(SS_INVALID_ARGUMENT, "tokens.tokens is ", perRow,
+  if (!givenTokens)
+    tokens.tokens = 1;
+  if (tokens.tokens < 1)
+    fail(SS_INVALID_ARGUMENT, "tokens.tokens is ", tokens.tokens,
          ", expected at least 1");
-  const std::span<const int32_t> slotsOfRows = slots(rowsOf(given));
-  args.slots = slotsOfRows.data();
-  args.slot_type = args.padding = 0;
-  args.input_type = args.gate_type = args.y_type = 0;
-  requireRoom(int64_t(given.batch) * perRow);
-  auto take = [&](const char *name, ss_input &input, int64_t &tokenStride,
-                  int64_t rowWidth, ElementType type, std::vector<float> &to) {
-    if (type == ElementType::F32 || !input.data || rowWidth == 0)
-      return;
-    const Rows rows = packed(name, rowWidth, input.stride, tokenStride, perRow);
-    takeRows(input.data, type, rows, slotsOfRows, perRow, rowWidth, to.data());
-    input = {to.data(), 0};
-    tokenStride = 0;
-  };
-  take("q", args.q, tokens.q_token_stride, width.key, inputType, q);
-  take("k", args.k, tokens.k_token_stride, width.key, inputType, k);
-  take("v", args.v, tokens.v_token_stride, width.value, inputType, v);
-  take("gate", args.gate, tokens.gate_token_stride, width.gate, gateType, gate);
-  take("beta", args.beta, tokens.beta_token_stride, width.beta, gateType, beta);
-  const bool convertsY = yType != ElementType::F32 && given.y;
-  Rows out = {};
+  ss::RowsToGive give = {{}, given.batch, tokens.tokens};
+  const bool convertsY = yIsToConvert(layer, args, tokens);
+  if (convertsY)
+    give.y = arrayOf("y", given.y, given.y_type, widthsOf(layer).value, given.y_stride,
+                     tokens.y_token_stride, tokens.tokens,
+                     staged<float>(places.y));
+  takeInputs(layer, args, tokens);
+  args.y_type = SS_ELEMENT_F32;
   if (convertsY) {
-    out = packed("y", width.value, given.y_stride, tokens.y_token_stride,
-                 perRow);
-    args.y = y.data();
+    args.y = give.y.staged;
     args.y_stride = tokens.y_token_stride = 0;
   }
   if (givenTokens)
@@ -199,7 +259,7 @@ void RowConversion::decode(StateEngine &engine, int32_t index,
   else
     engine.decodeLayer(index, args);
   if (convertsY)
-    giveRows(given.y, yType, out, given.batch, perRow, width.value, y.data());
+    converter->give(give, args.stream);
 }
 
 bool needsConversion(const ss_rows &rows) {
@@ -226,7 +286,8 @@ void decodeConverted(StateEngine &engine, RowConversion *conversion,
   if (args.reserved != 0)
     fail(SS_INVALID_ARGUMENT, "args.reserved is ", args.reserved,
          ", expected 0: set the whole struct to zero first");
-  if (needsConversion(args))
+  if (needsConversion(args) ||
+      (conversion && conversion->hasToMove(layer, args, tokens)))
     requireConversion(conversion).decode(engine, layer, args, tokens);
   else if (tokens)
     engine.decodeTokens(layer, args, *tokens);

@@ -1,17 +1,21 @@
 //===- RowConversion.h - Arrays of other types at the boundary --*- C++ -*-===//
 //
 // Kernels take int32 slots, negative padding and f32. What a caller has in other
-// types is converted here, in memory that was allocated with the engine.
+// types is checked here and converted by the engine's device, in memory that was
+// allocated with the engine.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SINKSTATE_CAPI_ROWCONVERSION_H
 #define SINKSTATE_CAPI_ROWCONVERSION_H
 
+#include "engine/RowConverter.h"
 #include "engine/StateEngine.h"
 #include "package/Manifest.h"
 
 #include "sinkstate/sinkstate.h"
 
+#include <array>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -19,13 +23,18 @@ namespace sinkstate::runtime {
 
 class RowConversion {
 public:
-  RowConversion(const Manifest &manifest, const ss_engine_options &options);
+  RowConversion(StateEngine &engine, const ss_engine_options &options);
 
   static int64_t bytesFor(const Manifest &manifest, int32_t maxBatch);
-  int64_t bytes() const { return allBytes; }
+  int64_t bytes() const { return places.bytes; }
 
-  /// The slots as int32 with negative padding; valid until the next call.
+  /// The slots as int32 with negative padding, in memory of the device; valid
+  /// until the next call.
   std::span<const int32_t> slots(const ss_rows &rows);
+
+  /// Whether arrays of f32 lie where the device's kernels do not read them.
+  bool hasToMove(int32_t layer, const ss_decode_args &args,
+                 const ss_token_args *tokens) const;
 
   /// Decodes with converted arrays. `tokens` may be null: one.
   void decode(StateEngine &engine, int32_t layer, const ss_decode_args &args,
@@ -37,15 +46,41 @@ private:
   };
   static Widths widthsOf(const LayerManifest &layer);
   static Widths mostOf(const Manifest &manifest);
+  /// Where things are in the staging memory, in bytes.
+  struct Places {
+    int64_t slots = 0, q = 0, k = 0, v = 0, gate = 0, beta = 0, y = 0;
+    int64_t bytes = 0;
+  };
+  static Places placesFor(const Manifest &manifest, int32_t maxBatch);
 
   const LayerManifest &checkedLayer(int32_t layer) const;
   void requireRoom(int64_t rows) const;
+  ss::CallerSlots checkedSlots(const ss_rows &rows) const;
+  /// An array of a call.
+  struct Input {
+    const char *name;
+    ss_input *rows;
+    int64_t *tokenStride;
+    int64_t width, headElements;
+    int32_t type;
+    int64_t place;
+  };
+  std::array<Input, ss::kMostInputs> inputsOf(const LayerManifest &layer,
+                                              ss_decode_args &args,
+                                              ss_token_args &tokens) const;
+  bool isToConvert(const Input &input, int32_t batch, int32_t tokens) const;
+  bool yIsToConvert(const LayerManifest &layer, ss_decode_args &args,
+                    ss_token_args &tokens) const;
+  void takeInputs(const LayerManifest &layer, ss_decode_args &args,
+                  ss_token_args &tokens) const;
+  template <typename T> T *staged(int64_t place) const {
+    return reinterpret_cast<T *>(converter->staging() + place);
+  }
 
   std::vector<LayerManifest> layers;
   int32_t maxBatch, slotCount, reservedSlots;
-  int64_t allBytes;
-  std::vector<int32_t> slotRows;
-  std::vector<float> q, k, v, gate, beta, y;
+  Places places;
+  std::unique_ptr<RowConverter> converter;
 };
 
 /// Whether arrays have to be converted before the engine takes them.

@@ -101,15 +101,19 @@ void CompactionStreams::joinPlan(CUstream into) {
 }
 
 CUstream CompactionStreams::fork(CUstream from) {
-  return forkInto(compactions, from);
+  return forkBehindPlan(compactions, from);
 }
 
 CUstream CompactionStreams::forkFold(CUstream from) {
-  return forkInto(folds, from);
+  Branch *branch = forkInto(folds, from);
+  if (!branch)
+    return from;
+  branch->forked = true;
+  return branch->stream;
 }
 
 CUstream CompactionStreams::forkAhead(CUstream from) {
-  return forkInto(ahead, from);
+  return forkBehindPlan(ahead, from);
 }
 
 void CompactionStreams::finishAhead(size_t number, CUstream branch) const {
@@ -122,16 +126,25 @@ void CompactionStreams::joinAhead(size_t number, CUstream into) const {
     SS_CUDA(context->driver(), cuStreamWaitEvent(into, finished[number], 0));
 }
 
-CUstream CompactionStreams::forkInto(Ring &ring, CUstream from) {
-  if (ring.branches.empty())
+CUstream CompactionStreams::forkBehindPlan(Ring &ring, CUstream from) {
+  Branch *branch = forkInto(ring, from);
+  if (!branch)
     return from;
+  if (!branch->forked) // once is enough
+    waitForPlan(branch->stream);
+  branch->forked = true;
+  return branch->stream;
+}
+
+/// The next branch of a ring, behind `from`; null where there is none.
+CompactionStreams::Branch *CompactionStreams::forkInto(Ring &ring,
+                                                       CUstream from) {
+  if (ring.branches.empty())
+    return nullptr;
   Branch &branch = ring.branches[ring.next];
   ring.next = (ring.next + 1) % ring.branches.size();
   order(from, branch.event, branch.stream);
-  if (!branch.forked) // once is enough
-    waitForPlan(branch.stream);
-  branch.forked = true;
-  return branch.stream;
+  return &branch;
 }
 
 void CompactionStreams::join(CUstream into) {

@@ -45,8 +45,8 @@ public:
   /// A stream in which work comes after the plan and after everything queued on
   /// `from` so far.
   CUstream fork(CUstream from);
-  /// The same for folds of matrices, on streams of their own: they are short, and
-  /// come out of the order of the compactions.
+  /// The same for folds of matrices, behind `from` alone, on streams of their
+  /// own: they are short, and come out of the order of the compactions.
   CUstream forkFold(CUstream from);
   /// The same for compactions that are ahead; finishAhead() says that all of
   /// compaction `number` is queued there.
@@ -70,7 +70,8 @@ private:
     size_t next = 0;
   };
   void create(Branch &branch, int priority) const;
-  CUstream forkInto(Ring &ring, CUstream from);
+  Branch *forkInto(Ring &ring, CUstream from);
+  CUstream forkBehindPlan(Ring &ring, CUstream from);
   void release() noexcept;
   void order(CUstream first, CUevent event, CUstream second) const;
 

@@ -26,6 +26,8 @@ public:
   int ordinal() const { return deviceOrdinal; }
   /// "sm_90": what machine code has to be made for.
   std::string architecture() const;
+  /// Whether a kernel can begin beside the end of the one before it.
+  bool overlapsKernels() const { return major >= 9; }
   int multiprocessors() const { return multiprocessorCount; }
   /// Shared memory that one block may ask for.
   int sharedBytesPerBlock() const { return sharedBytes; }

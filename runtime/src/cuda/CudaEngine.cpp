@@ -3,6 +3,7 @@
 #include "cuda/CudaEngine.h"
 
 #include "capi/Failure.h"
+#include "cuda/CudaRowConverter.h"
 #include "engine/DecodeArguments.h"
 #include "engine/Sinks.h"
 
@@ -16,6 +17,9 @@ namespace {
 constexpr int64_t kOrderedPrograms = 8;
 
 CUstream asStream(Stream stream) { return static_cast<CUstream>(stream); }
+
+// One word has the bits of both.
+static_assert(((ss::kSlotOutOfRange | ss::kSlotTwice) & ss::kSlotUnknown) == 0);
 
 CUdeviceptr asAddress(const void *memory) {
   return CUdeviceptr(reinterpret_cast<uintptr_t>(memory));
@@ -461,6 +465,7 @@ void CudaEngine::compactAhead(int32_t index, int32_t batch, CUstream stream) {
 void CudaEngine::decodeLayer(int32_t index, const ss_decode_args &args) {
   const LayerManifest &layer = checkedLayer(index);
   checkStep(layer, index, args);
+  checkRowAddresses(layer, args);
   if (!stepTokens.empty())
     fail(SS_INVALID_ARGUMENT, "layer '", layer.name,
          "' takes one token, expected the tokens that the layers of this step "
@@ -524,6 +529,10 @@ void CudaEngine::synchronize(Stream stream) {
     return reportRows();
   own->zero(word, sizeof faults);
   own->wait();
+  if (faults == ss::kSlotUnknown)
+    fail(SS_INVALID_ARGUMENT, "a batch named a slot that is neither 0 to ",
+         slotCount - 1, " nor padding by its rule, expected one of them: its "
+         "rows were padding, no state was touched");
   if (faults & ss::kSlotOutOfRange)
     fail(SS_INVALID_ARGUMENT, "a batch named a slot above ", slotCount - 1,
          ", expected slots of this engine or negative ones: states may be "
@@ -531,6 +540,12 @@ void CudaEngine::synchronize(Stream stream) {
   fail(SS_INVALID_ARGUMENT,
        "a batch named a slot twice, expected every slot once: states may be "
        "damaged, reset them");
+}
+
+std::unique_ptr<RowConverter>
+CudaEngine::makeRowConverter(int64_t stagingBytes) {
+  return std::make_unique<CudaRowConverter>(context, stagingBytes,
+                                            at<int32_t>(layout.faults));
 }
 
 void *CudaEngine::allocateMemory(size_t bytes) {

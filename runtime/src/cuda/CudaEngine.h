@@ -90,6 +90,8 @@ public:
   int32_t mostComponents(int32_t layer) const override {
     return int32_t(layout.layers[size_t(layer)].capacity);
   }
+  std::unique_ptr<RowConverter>
+  makeRowConverter(int64_t stagingBytes) override;
 
   void *allocateMemory(size_t bytes) override;
   void freeMemory(void *memory) override;

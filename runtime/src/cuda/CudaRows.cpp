@@ -183,6 +183,7 @@ void CudaEngine::rowStatistics(ss_statistics &out) const {
   out.went_dense = counters.wentDense;
   out.went_factored = counters.wentFactored;
   out.tightened = counters.tightened;
+  out.out_of_range = counters.outOfRange;
   out.refused = refusedCalls;
   out.steps = counters.steps;
   if (counters.steps == 0)

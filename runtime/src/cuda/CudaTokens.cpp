@@ -8,6 +8,7 @@
 
 #include "capi/Failure.h"
 #include "cuda/CudaEngine.h"
+#include "engine/DecodeArguments.h"
 #include "handover/TokenCursor.h"
 
 #include <algorithm>
@@ -75,6 +76,8 @@ void CudaEngine::decodeTokens(int32_t index, const ss_decode_args &args,
   const TokenCursor cursor(layer, args, tokens);
   if (tokens.tokens == 1 && !tokens.row_tokens)
     return decodeLayer(index, cursor.at(0));
+  for (int32_t token : {0, tokens.tokens - 1})
+    checkRowAddresses(layer, cursor.at(std::min(token, 1)));
   if (tokens.row_tokens && args.batch > slotCount)
     fail(SS_INVALID_ARGUMENT, "args.batch is ", args.batch,
          " with tokens.row_tokens, expected at most ", slotCount,

@@ -108,6 +108,30 @@ enum CUjit_option : int {
   kJitErrorLogBufferBytes = 6
 };
 
+/// One attribute of a launch.
+struct CUlaunchAttribute {
+  int id;
+  int unused;
+  union {
+    int flag;
+    char all[64];
+  } value;
+};
+static_assert(sizeof(CUlaunchAttribute) == 72);
+
+struct CUlaunchConfig {
+  unsigned gridX, gridY, gridZ;
+  unsigned blockX, blockY, blockZ;
+  unsigned sharedBytes;
+  CUstream stream;
+  CUlaunchAttribute *attributes;
+  unsigned attributeCount;
+};
+static_assert(sizeof(CUlaunchConfig) == 56);
+
+/// The kernel may begin before what is queued ahead of it has ended.
+constexpr int kLaunchBesideEnd = 6;
+
 constexpr unsigned kStreamNonBlocking = 1;
 constexpr unsigned kEventDisableTiming = 2;
 constexpr int kCaptureModeThreadLocal = 1;

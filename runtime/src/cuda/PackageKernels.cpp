@@ -15,6 +15,11 @@ constexpr unsigned kWarp = 32;
 /// may be, for them to be run so. Beyond that there are warps enough without, and
 /// meeting only costs. docs/rationale.md has what was measured.
 constexpr int64_t kWavesByParts = 2;
+/// Kernels in a row that a GPU must be able to hold at once for each to begin
+/// beside the end of the one before it. Where the blocks of the second wait for
+/// room they come in between those of the first, which costs more than a kernel's
+/// beginning: docs/rationale.md.
+constexpr int64_t kOverlapped = 2;
 /// Blocks in the first dimension of a grid.
 constexpr int64_t kMostBlocks = INT32_MAX;
 
@@ -78,11 +83,12 @@ PackageKernels::PackageKernels(std::shared_ptr<const Context> owner,
     Kernel loaded;
     loaded.function = modules.back().function(kernel.name.c_str(), shared);
     loaded.programsPerBlock = kernel.programsPerBlock;
+    loaded.warps = kernel.programsPerBlock * kernel.warps;
     loaded.dynamicShared = unsigned(shared);
     loaded.arguments = kernel.arguments;
     if (kernel.loops)
       loaded.enoughBlocks =
-          residentBlocks(loaded.function, loaded.programsPerBlock, shared);
+          residentBlocks(loaded.function, loaded.warps, shared);
     loaded.parts = kernel.parts;
     if (kernel.parts > 1)
       loadParts(loaded, kernel.name);
@@ -92,8 +98,10 @@ PackageKernels::PackageKernels(std::shared_ptr<const Context> owner,
 
 void PackageKernels::loadParts(Kernel &kernel, const std::string &name) const {
   kernel.byParts = modules.back().function((name + "_parts").c_str());
-  kernel.fewPrograms =
-      kWavesByParts * residentBlocks(kernel.byParts, kernel.parts, 0);
+  const int64_t resident = residentBlocks(kernel.byParts, kernel.parts, 0);
+  kernel.fewPrograms = kWavesByParts * resident;
+  if (context->overlapsKernels())
+    kernel.overlappedPrograms = resident / kOverlapped;
 }
 
 int64_t PackageKernels::residentBlocks(CUfunction function, int64_t warps,
@@ -109,9 +117,6 @@ void PackageKernels::launch(KernelIndex index, ArgumentValues &values,
                             int64_t programs, CUstream stream,
                             int64_t mostBlocks) const {
   const Kernel &kernel = kernels[size_t(index)];
-  // A kernel with parts has one program a block, and no dynamic memory.
-  const bool byParts = programs <= kernel.fewPrograms;
-  const int64_t warps = byParts ? kernel.parts : kernel.programsPerBlock;
   const int64_t blocks = std::min(
       {(programs + kernel.programsPerBlock - 1) / kernel.programsPerBlock,
        kernel.enoughBlocks, mostBlocks});
@@ -119,12 +124,24 @@ void PackageKernels::launch(KernelIndex index, ArgumentValues &values,
     fail(SS_INVALID_ARGUMENT, programs, " states in one batch, expected at most ",
          kMostBlocks, " blocks of ", kernel.programsPerBlock,
          ": decode in smaller batches");
+  start(kernel, values.bindLaunch(kernel.arguments, programs), programs,
+        unsigned(blocks), stream);
+}
+
+/// A kernel with parts has one program a block, and no dynamic memory.
+void PackageKernels::start(const Kernel &kernel, void **parameters,
+                           int64_t programs, unsigned blocks,
+                           CUstream stream) const {
+  const bool byParts = programs <= kernel.fewPrograms;
+  const int64_t warps = byParts ? kernel.parts : kernel.warps;
+  CUlaunchAttribute beside = {kLaunchBesideEnd, 0, {1}};
+  CUlaunchConfig config = {blocks, 1, 1, unsigned(warps) * kWarp, 1, 1,
+                           kernel.dynamicShared, stream, &beside,
+                           programs <= kernel.overlappedPrograms ? 1u : 0u};
   SS_CUDA(context->driver(),
-          cuLaunchKernel(byParts ? kernel.byParts : kernel.function,
-                         unsigned(blocks), 1, 1, unsigned(warps) * kWarp, 1, 1,
-                         kernel.dynamicShared, stream,
-                         values.bindLaunch(kernel.arguments, programs),
-                         nullptr));
+          cuLaunchKernelEx(&config,
+                           byParts ? kernel.byParts : kernel.function,
+                           parameters, nullptr));
 }
 
 } // namespace sinkstate::runtime::cuda

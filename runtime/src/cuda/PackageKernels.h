@@ -30,7 +30,10 @@ private:
     /// The same by a warp for each part of a program, for up to `fewPrograms`.
     CUfunction byParts = nullptr;
     int64_t parts = 1, fewPrograms = 0;
+    /// So many programs by parts begin beside the end of the kernel before them.
+    int64_t overlappedPrograms = 0;
     int64_t programsPerBlock = 1;
+    int64_t warps = 1; ///< of a block
     unsigned dynamicShared = 0;
     /// Blocks that are enough for any number of programs: all that the GPU
     /// holds at the same time, for kernels that go on to further programs.
@@ -39,6 +42,8 @@ private:
   };
 
   void loadParts(Kernel &kernel, const std::string &name) const;
+  void start(const Kernel &kernel, void **parameters, int64_t programs,
+             unsigned blocks, CUstream stream) const;
   int64_t residentBlocks(CUfunction function, int64_t warps,
                          int64_t shared) const;
 

@@ -392,6 +392,7 @@ RowPools::Counters RowPools::counters(const OwnStream &own) const {
   result.wentDense = counted[ss::kWentDense];
   result.wentFactored = counted[ss::kWentFactored];
   result.tightened = counted[ss::kTightenedCount];
+  result.outOfRange = counted[ss::kOutOfRangeCount];
   double held = 0, live = 0;
   for (size_t i = 0; i < memory.size(); ++i) {
     const ss::PoolReport report = memory[i].report();

@@ -120,7 +120,8 @@ public:
 
   /// What the device has counted; waits for `own`.
   struct Counters {
-    int64_t folds = 0, wentDense = 0, wentFactored = 0, tightened = 0;
+    int64_t folds = 0, wentDense = 0, wentFactored = 0, tightened = 0,
+            outOfRange = 0;
     int64_t steps = 0;
     int64_t blockBytes = 0; ///< of blocks in use, as of the last step
     /// Over the steps: bytes held, tables included, and bytes by the formula.

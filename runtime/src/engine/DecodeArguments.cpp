@@ -4,6 +4,8 @@
 
 #include "capi/Failure.h"
 
+#include <numeric>
+
 namespace sinkstate::runtime {
 namespace {
 
@@ -56,6 +58,36 @@ void checkDecodeArguments(const LayerManifest &manifest,
   checkArray({"a_log", args.a_log, 0, manifest.heads});
   checkArray({"dt_bias", args.dt_bias, 0, width.gate});
   checkArray({"y", args.y, args.y_stride, width.value});
+}
+
+bool beginAtUnits(const void *data, int64_t stride, int64_t headElements,
+                  int64_t unit) {
+  const int64_t floats = std::gcd(headElements, unit);
+  return reinterpret_cast<uintptr_t>(data) %
+                 (uintptr_t(floats) * sizeof(float)) == 0 &&
+         stride % floats == 0;
+}
+
+void checkRowAddresses(const LayerManifest &layer, const ss_decode_args &args) {
+  auto check = [&](const char *name, const void *data, int64_t stride,
+                   int64_t headElements) {
+    if (!beginAtUnits(data, args.batch > 1 ? stride : 0, headElements,
+                      kVectorFloats))
+      fail(SS_INVALID_ARGUMENT, "args.", name,
+           " has rows that do not begin at multiples of ",
+           std::gcd(headElements, kVectorFloats) * int64_t(sizeof(float)),
+           " bytes (stride ", stride, "), expected what a GPU reads at once: "
+           "move them, or create the engine with options.max_batch to have "
+           "them copied");
+  };
+  check("q", args.q.data, args.q.stride, layer.dk);
+  check("k", args.k.data, args.k.stride, layer.dk);
+  check("v", args.v.data, args.v.stride, layer.dv);
+  check("gate", args.gate.data, args.gate.stride,
+        layer.channelDecay ? layer.dk : 1);
+  if (layer.hasBeta)
+    check("beta", args.beta.data, args.beta.stride, 1);
+  check("y", args.y, args.y_stride, layer.dv);
 }
 
 void bindDecodeArguments(const LayerManifest &layer,

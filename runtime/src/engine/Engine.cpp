@@ -4,6 +4,7 @@
 #include "engine/Sinks.h"
 
 #include "capi/Failure.h"
+#include "engine/HostRowConverter.h"
 #include "state/DeferredState.h"
 
 #include <algorithm>
@@ -271,6 +272,10 @@ void Engine::layerStatistics(int32_t index, ss_layer_statistics &out) const {
   out.dense_bytes = out.states * layer.layout().denseFloats * 4;
   out.live_bytes = layer.liveBytes();
   out.allocated_bytes = layer.allocatedBytes();
+}
+
+std::unique_ptr<RowConverter> Engine::makeRowConverter(int64_t stagingBytes) {
+  return std::make_unique<HostRowConverter>(stagingBytes);
 }
 
 void *Engine::allocateMemory(size_t bytes) { return ::operator new(bytes); }

@@ -91,6 +91,9 @@ public:
   }
 
   // Memory.
+  std::unique_ptr<RowConverter>
+  makeRowConverter(int64_t stagingBytes) override;
+
   void *allocateMemory(size_t bytes) override;
   void freeMemory(void *memory) override;
   void copyIn(void *to, const void *from, size_t bytes, Stream) override;

@@ -3,7 +3,8 @@
 // A dense state takes its pairs in at every fold, in place. In f16 it may leave
 // the numbers that the type has digits for: what would become infinite is folded
 // in f32 instead, and stored in factors, whose weights are f32; so is what has
-// become too small.
+// become too small. Without memory for the factors the state rounds as the type
+// says, and its status says so.
 //
 //===----------------------------------------------------------------------===//
 
@@ -121,7 +122,12 @@ void Engine::fold(LayerState &layer, const DueWork &due) {
       continue;
     matrix.resize(size_t(layout.denseFloats));
     layer.readRows(state, matrix.data(), layout.denseFloats);
-    storeFactors(layer, state, matrix);
+    if (storeFactors(layer, state, matrix))
+      continue;
+    layer.status[state] |= SS_STATUS_OUT_OF_RANGE;
+    if (!std::isfinite(largestOf(matrix.data(), layout.denseFloats)))
+      layer.status[state] |= SS_STATUS_NOT_FINITE;
+    ++counters.out_of_range;
   }
 }
 

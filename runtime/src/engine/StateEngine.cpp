@@ -153,10 +153,6 @@ void resolveForCuda(ss_engine_options &options) {
          "another mode: on the CUDA device no decode call waits for the host; "
          "SS_CONSOLIDATION_DETERMINISTIC with consolidation_lag 0 gives the "
          "same results");
-  if (options.max_batch != 0)
-    fail(SS_INVALID_ARGUMENT, "options.max_batch is ", options.max_batch,
-         ", expected 0: the CUDA device converts nothing, it takes int32 slots, "
-         "negative padding and f32");
   // Whoever asks for the one gets the other.
   if (options.consolidation == kDeviceDecides)
     options.consolidation = options.consolidate_every > 0

@@ -8,6 +8,7 @@
 #ifndef SINKSTATE_ENGINE_STATEENGINE_H
 #define SINKSTATE_ENGINE_STATEENGINE_H
 
+#include "engine/RowConverter.h"
 #include "handover/DenseLayout.h"
 #include "handover/SlotImage.h"
 #include "package/Package.h"
@@ -85,6 +86,11 @@ public:
   virtual const Manifest &manifestOf() const = 0;
   virtual bool holdsDense(int32_t layer) const = 0;
   virtual int32_t mostComponents(int32_t layer) const = 0;
+
+  /// What converts a caller's rows on this device, in so many bytes; not for
+  /// longer than the engine.
+  virtual std::unique_ptr<RowConverter>
+  makeRowConverter(int64_t stagingBytes) = 0;
 
   // Memory of the device for callers that have no other way to it.
   virtual void *allocateMemory(size_t bytes) = 0;

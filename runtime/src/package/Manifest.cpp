@@ -78,6 +78,12 @@ KernelManifest parseKernel(const Json &json, size_t position) {
     kernel.programsPerBlock = named.integer("programs_per_block", 1, 32);
   if (named.has("parts"))
     kernel.parts = named.integer("parts", 1, 8);
+  if (named.has("warps"))
+    kernel.warps = named.integer("warps", 1, 16);
+  if (kernel.warps > 1 && (kernel.programsPerBlock != 1 || kernel.parts > 1))
+    malformed(named.place(), ": ", kernel.warps, " warps a program, ",
+              kernel.programsPerBlock, " programs a block and ", kernel.parts,
+              " parts, expected 1 program a block and 1 part");
   if (kernel.parts > 1 && kernel.programsPerBlock != 1)
     malformed(named.place(), ": ", kernel.parts, " parts and ",
               kernel.programsPerBlock,

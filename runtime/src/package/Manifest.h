@@ -62,6 +62,7 @@ struct KernelManifest {
   std::string name;
   KernelRole role = KernelRole::Decode;
   int32_t programsPerBlock = 1; ///< of a launch on a GPU
+  int32_t warps = 1; ///< of a program on a GPU; more than 1: one program a block
   /// More than 1: the GPU code has a kernel NAME_parts, whose blocks are as many
   /// warps and one program each.
   int32_t parts = 1;

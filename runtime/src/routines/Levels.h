@@ -10,6 +10,8 @@
   int32_t orthogonalize(int32_t m, double *gram, double *t);                   \
   int32_t coreSvd(int32_t m, double *c, double *xt, double *sigma,             \
                   double *yt);                                                 \
+  int32_t gramSvd(int32_t m, double *gram, double *sigma, double *room,        \
+                  double share);                                               \
   }
 SS_DECLARE_LEVEL(baseline)
 SS_DECLARE_LEVEL(v3)

@@ -118,11 +118,6 @@ TEST_F(CudaEngines, SayWhatTheDeviceDoesNotDo) {
                  "options.compaction_streams is 17, expected -1 (none), 0 (8) "
                  "or up to 16");
   options = cudaOptions(1);
-  options.max_batch = 2;
-  expectNoEngine(options, SS_INVALID_ARGUMENT,
-                 "options.max_batch is 2, expected 0: the CUDA device converts "
-                 "nothing, it takes int32 slots, negative padding and f32");
-  options = cudaOptions(1);
   options.reserved_slots = 1;
   expectNoEngine(options, SS_INVALID_ARGUMENT,
                  "options.reserved_slots is 1, expected 0 to 0: fewer than "
@@ -308,8 +303,8 @@ TEST_F(CudaEngines, GiveFewProgramsAWarpForEachPart) {
   source.write();
   Package package = Package::open(source.folder());
   // 4 multiprocessors hold 3 blocks each: 24 programs are twice as many, of 12
-  // requests of 2 heads.
-  constexpr int32_t kFew = 12;
+  // requests of 2 heads. Two kernels of 6 programs fit beside each other.
+  constexpr int32_t kFew = 12, kOverlapped = 3;
   ss_engine_options options = cudaOptions(kFew + 1);
   options.row_capacity = 16;
   Engine engine(package, options);
@@ -320,14 +315,15 @@ TEST_F(CudaEngines, GiveFewProgramsAWarpForEachPart) {
   args.slots = slots.data();
   args.q = args.k = args.v = args.gate = args.beta = {floats.data(), 0};
   args.a_log = args.dt_bias = args.y = floats.data();
-  for (int32_t batch : {kFew, kFew + 1}) {
+  for (int32_t batch : {kOverlapped, kOverlapped + 1, kFew, kFew + 1}) {
     args.batch = batch;
-    const bool isFew = batch == kFew;
+    const bool isFew = batch <= kFew;
     fake_watch(isFew ? "layer0_decode_parts" : "layer0_decode");
     engine.beginStep(slots.data(), batch);
     engine.decodeLayer(0, args);
     EXPECT_EQ(fake_watched_blocks(), unsigned(2 * batch));
     EXPECT_EQ(fake_watched_threads(), isFew ? 128u : 32u);
+    EXPECT_EQ(fake_watched_attributes(), batch <= kOverlapped ? 1u : 0u);
     engine.endStep(slots.data(), batch);
   }
 }

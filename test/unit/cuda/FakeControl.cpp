@@ -83,6 +83,7 @@ unsigned fake_last_blocks(void) { return machine.blocks; }
 void fake_watch(const char *kernel) {
   machine.watched = kernel;
   machine.watchedBlocks = machine.watchedThreads = 0;
+  machine.watchedAttributes = 0;
 }
 unsigned fake_watched_blocks(void) { return machine.watchedBlocks; }
 unsigned fake_watched_threads(void) { return machine.watchedThreads; }
@@ -91,6 +92,7 @@ void fake_log(int logs) {
   machine.log.clear();
 }
 const char *fake_logged(void) { return machine.log.c_str(); }
+unsigned fake_watched_attributes(void) { return machine.watchedAttributes; }
 unsigned fake_last_threads(void) { return machine.threads; }
 unsigned fake_last_shared(void) { return machine.shared; }
 }

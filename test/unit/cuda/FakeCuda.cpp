@@ -239,6 +239,24 @@ CUresult fakecuLaunchKernel(CUfunction function, unsigned gridX, unsigned,
   }
   return kSuccess;
 }
+CUresult fakecuLaunchKernelEx(const CUlaunchConfig *config,
+                              CUfunction function, void **parameters,
+                              void **extra) {
+  { // cuLaunchKernel has a lock of its own
+    ENTER();
+  }
+  for (unsigned i = 0; i < config->attributeCount; ++i)
+    if (config->attributes[i].id != kLaunchBesideEnd)
+      return 1;
+  const CUresult result = fakecuLaunchKernel(
+      function, config->gridX, config->gridY, config->gridZ, config->blockX,
+      config->blockY, config->blockZ, config->sharedBytes, config->stream,
+      parameters, extra);
+  if (result == kSuccess && reinterpret_cast<const Kernel *>(function)->name ==
+                                machine.watched)
+    machine.watchedAttributes = config->attributeCount;
+  return result;
+}
 CUresult fakecuMemAlloc(CUdeviceptr *pointer, size_t bytes) {
   ENTER(kNotInCapture);
   if (bytes > machine.limit - machine.used)
@@ -529,7 +547,8 @@ const std::map<std::string, void *> functions = {
     FUNCTION(cuModuleUnload), FUNCTION(cuModuleGetFunction),
     FUNCTION(cuFuncGetAttribute), FUNCTION(cuFuncSetAttribute),
     FUNCTION(cuOccupancyMaxActiveBlocksPerMultiprocessor),
-    FUNCTION(cuLaunchKernel), FUNCTION(cuMemAlloc), FUNCTION(cuMemFree),
+    FUNCTION(cuLaunchKernel), FUNCTION(cuLaunchKernelEx),
+    FUNCTION(cuMemAlloc), FUNCTION(cuMemFree),
     FUNCTION(cuMemGetInfo), FUNCTION(cuMemcpyHtoDAsync),
     FUNCTION(cuMemcpyDtoHAsync), FUNCTION(cuMemsetD8Async),
     FUNCTION(cuStreamCreate), FUNCTION(cuStreamDestroy),

@@ -61,10 +61,12 @@ unsigned fake_last_blocks(void);
 unsigned fake_last_threads(void);
 unsigned fake_last_shared(void);
 
-/* Blocks, and threads of one, of the last launch of this kernel from here on. */
+/* Blocks, threads of one, and attributes (that it begins beside the end of the
+   kernel before it) of the last launch of this kernel from here on. */
 void fake_watch(const char *kernel);
 unsigned fake_watched_blocks(void);
 unsigned fake_watched_threads(void);
+unsigned fake_watched_attributes(void);
 
 /* The names of the kernels that run from here on, in their order, a line each;
  * what is captured runs when it is replayed. */

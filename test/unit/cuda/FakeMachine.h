@@ -82,7 +82,7 @@ struct Machine {
   bool uncontrolled = false;
   unsigned blocks = 0, threads = 0, shared = 0;
   std::string watched;
-  unsigned watchedBlocks = 0, watchedThreads = 0;
+  unsigned watchedBlocks = 0, watchedThreads = 0, watchedAttributes = 0;
   bool logs = false;
   std::string log; // kernels in the order in which they ran, a line each
 };

@@ -6,38 +6,36 @@ namespace sinkstate::test {
 
 using namespace runtime::cuda;
 
-GraphReplay::GraphReplay(reference::RequestDriver &requests)
-    : requests(requests), driver(Driver::get()),
-      context(Context::open(driver, 0)) {
+CapturedCalls::CapturedCalls(const std::function<void(void *)> &calls)
+    : driver(Driver::get()), context(Context::open(driver, 0)) {
   CurrentContext current(*context);
   SS_CUDA(*driver, cuStreamCreate(&stream, kStreamNonBlocking));
-  requests.setSubmit([this](size_t batch) { submit(batch); });
+  SS_CUDA(*driver, cuStreamBeginCapture(stream, kCaptureModeThreadLocal));
+  calls(stream);
+  CUgraph recorded = nullptr;
+  SS_CUDA(*driver, cuStreamEndCapture(stream, &recorded));
+  SS_CUDA(*driver, cuGraphInstantiateWithFlags(&graph, recorded, 0));
+  SS_CUDA(*driver, cuGraphDestroy(recorded));
 }
 
-GraphReplay::~GraphReplay() {
+CapturedCalls::~CapturedCalls() {
   const Driver::Functions &call = driver->functions();
-  for (auto [batch, graph] : graphs)
-    (void)call.cuGraphExecDestroy(graph);
+  (void)call.cuGraphExecDestroy(graph);
   (void)call.cuStreamDestroy(stream);
 }
 
-void GraphReplay::capture(size_t batch) {
-  SS_CUDA(*driver, cuStreamBeginCapture(stream, kCaptureModeThreadLocal));
-  requests.enqueue(batch, stream);
-  CUgraph graph = nullptr;
-  SS_CUDA(*driver, cuStreamEndCapture(stream, &graph));
-  CUgraphExec executable = nullptr;
-  SS_CUDA(*driver, cuGraphInstantiateWithFlags(&executable, graph, 0));
-  SS_CUDA(*driver, cuGraphDestroy(graph));
-  graphs[batch] = executable;
+void CapturedCalls::replay() const {
+  CurrentContext current(*context);
+  SS_CUDA(*driver, cuGraphLaunch(graph, stream));
+  SS_CUDA(*driver, cuStreamSynchronize(stream));
 }
 
-void GraphReplay::submit(size_t batch) {
-  CurrentContext current(*context);
-  if (!graphs.count(batch))
-    capture(batch);
-  SS_CUDA(*driver, cuGraphLaunch(graphs[batch], stream));
-  SS_CUDA(*driver, cuStreamSynchronize(stream));
+GraphReplay::GraphReplay(reference::RequestDriver &requests) {
+  requests.setSubmit([this, &requests](size_t batch) {
+    const auto [graph, isNew] = graphs.try_emplace(
+        batch, [&](void *stream) { requests.enqueue(batch, stream); });
+    graph->second.replay();
+  });
 }
 
 } // namespace sinkstate::test

@@ -1,7 +1,7 @@
 //===- GraphReplay.h - Steps as CUDA graphs ---------------------*- C++ -*-===//
 //
-// Makes a RequestDriver capture the first step of every batch size and replay
-// the graph from then on, over whatever driver the process has.
+// Captures calls, and makes a RequestDriver capture the first step of every batch
+// size and replay the graph from then on, over whatever driver the process has.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SINKSTATE_UNIT_GRAPHREPLAY_H
@@ -11,26 +11,36 @@
 
 #include "cuda/Context.h"
 
+#include <functional>
 #include <map>
 #include <memory>
 
 namespace sinkstate::test {
 
-class GraphReplay {
+/// Calls that were captured once, in a stream of their own.
+class CapturedCalls {
 public:
-  explicit GraphReplay(reference::RequestDriver &driver);
-  ~GraphReplay();
-  size_t captured() const { return graphs.size(); }
+  explicit CapturedCalls(const std::function<void(void *stream)> &calls);
+  CapturedCalls(const CapturedCalls &) = delete;
+  CapturedCalls &operator=(const CapturedCalls &) = delete;
+  ~CapturedCalls();
+  /// Runs them and waits.
+  void replay() const;
 
 private:
-  void capture(size_t batch);
-  void submit(size_t batch);
-
-  reference::RequestDriver &requests;
   std::shared_ptr<const runtime::cuda::Driver> driver;
   std::shared_ptr<const runtime::cuda::Context> context;
   runtime::cuda::CUstream stream = nullptr;
-  std::map<size_t, runtime::cuda::CUgraphExec> graphs;
+  runtime::cuda::CUgraphExec graph = nullptr;
+};
+
+class GraphReplay {
+public:
+  explicit GraphReplay(reference::RequestDriver &driver);
+  size_t captured() const { return graphs.size(); }
+
+private:
+  std::map<size_t, CapturedCalls> graphs;
 };
 
 } // namespace sinkstate::test

@@ -4,6 +4,7 @@
 
 #include "FakeCuda.h"
 #include "HostConsolidation.h"
+#include "HostConversion.h"
 #include "HostHandOver.h"
 #include "HostRows.h"
 
@@ -28,6 +29,7 @@ void addHostKernels() {
   add("ss_order_programs", {sizeof(ss::Schedule), 8, 4}, hostOrderPrograms);
   add("ss_advance", {sizeof(ss::Schedule), 8, 4}, hostAdvance);
   add("ss_reset_slot", {sizeof(ss::Schedule), 4}, hostReset);
+  addConversionKernels();
   addHandOverKernels();
   addRowKernels();
   add("ss_note_compactions", {sizeof(ss::Frozen)}, hostNoteCompactions);

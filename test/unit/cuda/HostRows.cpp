@@ -101,6 +101,12 @@ void hostCheckRange(void *, void *const *parameters, unsigned) {
   const auto tables = value<ss::RowTables>(parameters, 0);
   const ss::RowLayer &layer = tables.layers[value<int32_t>(parameters, 1)];
   ss::RowPool &pool = tables.pools[layer.pool];
+  for (int32_t i = 0; i < *layer.dense_count; ++i) {
+    const int32_t state = layer.dense_work[i];
+    if (layer.rank[state] < 0)
+      ss::note_range(tables, layer, state,
+                     ss::largest_element(layer, pool, layer.row_base[state], 0, 1));
+  }
   for (int32_t i = 0; i < ss::requests_of(layer); ++i) {
     const ss::RowRequest *request = ss::request_at(layer, pool, i);
     if (!ss::has_matrix(pool, request))

@@ -259,6 +259,27 @@ TEST(DevicePool, RefusesRequestsBeyondItsTable) {
   EXPECT_TRUE(test.ask(3));
 }
 
+// Bits of f16: what keeps no digits is said, what is no number too; zero is not.
+TEST(DevicePool, SaysWhereAFoldHasLeftTheRange) {
+  const std::pair<int32_t, int32_t> cases[] = {
+      {0, 0},       {0x0001, 16}, {0x1fff, 16}, {0x2000, 0},  {0x3c00, 0},
+      {0x77ff, 0},  {0x7800, 16}, {0x7bff, 16}, {0x7c00, 17}, {0x7e00, 17}};
+  for (const auto &[largest, bits] : cases) {
+    int32_t status[] = {0, 8};
+    int64_t counters[ss::kRowCounters] = {};
+    ss::RowLayer layer = {};
+    layer.status = status;
+    ss::RowTables tables = {};
+    tables.counters = counters;
+    ss::note_range(tables, layer, 1, largest);
+    EXPECT_EQ(status[1], 8 | bits) << largest;
+    EXPECT_EQ(status[0], 0);
+    EXPECT_EQ(counters[ss::kOutOfRangeCount], bits != 0);
+  }
+  static_assert(ss::kOutOfRange == SS_STATUS_OUT_OF_RANGE &&
+                ss::kNotFinite == SS_STATUS_NOT_FINITE);
+}
+
 std::string deviceText(const char *name) {
   std::ifstream file(std::string(SS_SOURCE_DIR "/runtime/src/cuda/device/") +
                      name);

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "ss/core_svd.cuh"
+#include "ss/gram_svd.cuh"
 #include "ss/orthogonalize.cuh"
 
 namespace sinkstate::test {
@@ -89,13 +90,60 @@ int32_t emulateCoreSvd(LaneOrder order, int32_t m, double *c, double *xt,
   });
 }
 
+namespace {
+
+template <int W, int M>
+int32_t runGramSvd(LaneOrder order, int32_t m, double *gram, double *sigma,
+                   double share) {
+  Scratch<M> matrix(m, gram);
+  double values[M] = {}, room[M + SS_GRAM_ROOM];
+  int32_t status[32 * W] = {};
+  if (!runBlock(order, W, [&] {
+        status[threadIdx.x] =
+            ss::gram_svd<W>(m, matrix.rows, values, room, share);
+      }))
+    return emulationFailed;
+  for (int32_t other : status)
+    if (other != status[0])
+      return emulationFailed;
+  matrix.store(m, gram);
+  std::copy(values, values + m, sigma);
+  return status[0];
+}
+
+template <int M>
+int32_t withWarps(LaneOrder order, int warps, int32_t m, double *gram,
+                  double *sigma, double share) {
+  if (warps == 1)
+    return runGramSvd<1, M>(order, m, gram, sigma, share);
+  if (warps == 4)
+    return runGramSvd<4, M>(order, m, gram, sigma, share);
+  return runGramSvd<8, M>(order, m, gram, sigma, share);
+}
+
+} // namespace
+
+int32_t emulateGramSvd(LaneOrder order, int warps, int32_t m, double *gram,
+                       double *sigma, double share) {
+  if (m <= 7)
+    return withWarps<7>(order, warps, m, gram, sigma, share);
+  if (m <= 40)
+    return withWarps<40>(order, warps, m, gram, sigma, share);
+  if (m <= 80)
+    return withWarps<80>(order, warps, m, gram, sigma, share);
+  return withWarps<128>(order, warps, m, gram, sigma, share);
+}
+
 const ss_routine_table emulatedDevice = {
-    SS_ABI_VERSION, 2,
+    SS_ABI_VERSION, 3,
     [](int32_t m, double *gram, double *t) {
       return emulateOrthogonalize(LaneOrder::Ascending, m, gram, t);
     },
     [](int32_t m, double *c, double *xt, double *sigma, double *yt) {
       return emulateCoreSvd(LaneOrder::Ascending, m, c, xt, sigma, yt);
+    },
+    [](int32_t m, double *gram, double *sigma, double *, double share) {
+      return emulateGramSvd(LaneOrder::Ascending, 4, m, gram, sigma, share);
     }};
 
 } // namespace sinkstate::test

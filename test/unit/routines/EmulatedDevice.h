@@ -18,8 +18,11 @@ int32_t emulateOrthogonalize(LaneOrder order, int32_t m, double *gram,
                              double *t);
 int32_t emulateCoreSvd(LaneOrder order, int32_t m, double *c, double *xt,
                        double *sigma, double *yt);
+/// By 1, 4 or 8 warps.
+int32_t emulateGramSvd(LaneOrder order, int warps, int32_t m, double *gram,
+                       double *sigma, double share);
 
-/// Both as a table, lanes ascending.
+/// All as a table, lanes ascending.
 extern const ss_routine_table emulatedDevice;
 
 } // namespace sinkstate::test

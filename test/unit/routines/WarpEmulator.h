@@ -114,6 +114,8 @@ inline float2 make_float2(float x, float y) { return {x, y}; }
 struct alignas(16) float4 {
   float x, y, z, w;
 };
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+inline int __ffs(int bits) { return __builtin_ffs(bits); }
 
 inline double __longlong_as_double(long long bits) {
   return std::bit_cast<double>(bits);

@@ -178,6 +178,12 @@ TEST(Padding, AValueThatARequestCanOwnIsRefused) {
   EXPECT_EQ(errorOf(test, args),
             "args.padding_value is 0, which a request can own, expected no "
             "slot: reserve it (options.reserved_slots)");
+  args.padding = SS_PADDING_UP_TO;
+  args.padding_value = 2; // and with it every slot below
+  EXPECT_EQ(errorOf(test, args),
+            "args.padding_value is 2, up to which there are slots that a request "
+            "can own, expected less than options.reserved_slots");
+  args.padding = SS_PADDING_VALUE;
   args.padding_value = -5;
   const int32_t negative = -1;
   args.slots = &negative;

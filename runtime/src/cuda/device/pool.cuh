@@ -173,15 +173,21 @@ SS_BOTH_SIDES int32_t granted_block(const RowPool &pool, const RowRequest &reque
 // Phases, with a barrier between any two of them. Each is called by every
 // thread: `thread` of `threads`.
 
+constexpr int32_t kTakenSums = 8;
+
 struct Provision {
   // By class.
   int32_t asked[kMostClasses], given[kMostClasses], first_grant[kMostClasses];
   int32_t blocks[kMostClasses], first_chunk[kMostClasses];
-  int32_t chunks[kMostClasses], taken_blocks[kMostClasses];
+  int32_t chunks[kMostClasses];
+  /// Sums of some threads each: lanes of a warp seldom meet at one.
+  int32_t taken_blocks[kTakenSums][kMostClasses];
   int64_t seen;
   int32_t limit, wanted, taken, used, top;
   int32_t scanned; // chunks that are mapped, or still in use
-  int64_t used_rows;
+  /// Likewise. 64 bits would be added by comparing and swapping, one thread of all
+  /// at a time.
+  int32_t used_rows[kTakenSums];
 };
 
 /// The chunks that a value of RowPool::limit allows.
@@ -192,7 +198,9 @@ SS_BOTH_SIDES void load_provision(RowPool &pool, Provision &p, int32_t thread, i
   for (int32_t c = thread; c < pool.class_count; c += threads) {
     p.asked[c] = pool.asked[c];
     p.blocks[c] = pool.blocks[c];
-    p.given[c] = p.chunks[c] = p.taken_blocks[c] = 0;
+    p.given[c] = p.chunks[c] = 0;
+    for (int32_t i = 0; i < kTakenSums; ++i)
+      p.taken_blocks[i][c] = 0;
     pool.asked[c] = 0;
   }
   if (thread == threads - 1)
@@ -205,7 +213,8 @@ SS_BOTH_SIDES void begin_provision(RowPool &pool, Provision &p) {
   pool.squeezed = (p.seen & kSqueezed) != 0;
   p.scanned = pool.top < p.limit ? p.limit : pool.top;
   p.wanted = p.taken = p.used = p.top = 0;
-  p.used_rows = 0;
+  for (int32_t i = 0; i < kTakenSums; ++i)
+    p.used_rows[i] = 0;
   int32_t all = 0;
   for (int32_t c = 0; c < pool.class_count; ++c) {
     p.first_grant[c] = all;
@@ -223,38 +232,54 @@ SS_BOTH_SIDES void clear_grants(RowPool &pool, Provision &p, int32_t thread, int
     pool.granted[i] = kNoBlock;
 }
 
+/// The words of a chunk's free blocks, all at once: one after the other each would
+/// wait for memory.
+SS_BOTH_SIDES void load_words(const RowPool &pool, int32_t chunk, uint32_t (&words)[kMaskWords]) {
+  const uint32_t *from = pool.free_blocks + int64_t(chunk) * kMaskWords;
+#ifdef __CUDACC_RTC__
+  static_assert(kMaskWords == 8, "two loads of four words");
+  const uint4 low = *reinterpret_cast<const uint4 *>(from);
+  const uint4 high = *reinterpret_cast<const uint4 *>(from + 4);
+  words[0] = low.x, words[1] = low.y, words[2] = low.z, words[3] = low.w;
+  words[4] = high.x, words[5] = high.y, words[6] = high.z, words[7] = high.w;
+#else
+  for (int32_t w = 0; w < kMaskWords; ++w)
+    words[w] = from[w];
+#endif
+}
+
 /// Answers tickets `first` and following of a class with free blocks of a
 /// chunk, lowest first; returns how many.
 SS_BOTH_SIDES int32_t serve(RowPool &pool, Provision &p, int32_t size_class, int32_t chunk,
                             int32_t first) {
-  uint32_t *words = pool.free_blocks + int64_t(chunk) * kMaskWords;
+  uint32_t words[kMaskWords];
+  load_words(pool, chunk, words);
+  const int32_t wanted = p.asked[size_class] - first;
+  int32_t *granted = pool.granted + p.first_grant[size_class] + first;
+  uint32_t *to = pool.free_blocks + int64_t(chunk) * kMaskWords;
   int32_t served = 0;
+#ifdef __CUDACC_RTC__
+#pragma unroll
+#endif
   for (int32_t w = 0; w < kMaskWords; ++w) {
     uint32_t word = words[w];
-    for (; word != 0 && first + served < p.asked[size_class]; ++served) {
-      const int32_t bit = lowest_bit(word);
+    if (word == 0 || served >= wanted)
+      continue;
+    for (; word != 0 && served < wanted; ++served) {
+      granted[served] = chunk * kMostBlocks + w * 32 + lowest_bit(word);
       word &= word - 1;
-      pool.granted[p.first_grant[size_class] + first + served] =
-          chunk * kMostBlocks + w * 32 + bit;
     }
-    words[w] = word;
+    to[w] = word;
   }
   return served;
 }
 
 SS_BOTH_SIDES int32_t free_in(const RowPool &pool, int32_t chunk) {
-  static_assert(kMaskWords == 8, "two loads of four words");
-  const uint32_t *words = pool.free_blocks + int64_t(chunk) * kMaskWords;
+  uint32_t words[kMaskWords];
+  load_words(pool, chunk, words);
   int32_t free = 0;
-#ifdef __CUDACC_RTC__
-  const uint4 low = *reinterpret_cast<const uint4 *>(words);
-  const uint4 high = *reinterpret_cast<const uint4 *>(words + 4);
-  free = bits_set(low.x) + bits_set(low.y) + bits_set(low.z) + bits_set(low.w) +
-         bits_set(high.x) + bits_set(high.y) + bits_set(high.z) + bits_set(high.w);
-#else
   for (int32_t w = 0; w < kMaskWords; ++w)
     free += bits_set(words[w]);
-#endif
   return free;
 }
 
@@ -351,8 +376,7 @@ SS_BOTH_SIDES void give_chunk(RowPool &pool, Provision &p, int32_t chunk, int32_
 
 /// Chunks in their order, as far as they are wanted; counts what is in use.
 SS_BOTH_SIDES void serve_fresh(RowPool &pool, Provision &p, int32_t thread, int32_t threads) {
-  int32_t used = 0, top = 0;
-  int64_t rows = 0;
+  int32_t used = 0, top = 0, rows = 0;
   with_chunks(pool, p, thread, threads, [&](int32_t chunk, ChunkView view) {
     if (view.size_class == kNoBlock && chunk < p.limit && p.taken < p.wanted) {
       const int32_t number = add_shared(&p.taken, 1);
@@ -365,15 +389,15 @@ SS_BOTH_SIDES void serve_fresh(RowPool &pool, Provision &p, int32_t thread, int3
     if (c == kNoBlock)
       return;
     const int32_t taken = p.blocks[c] - view.free;
-    add_shared(&p.taken_blocks[c], taken);
-    rows += int64_t(taken) * pool.capacity[c];
+    add_shared(&p.taken_blocks[thread % kTakenSums][c], taken);
+    rows += taken * pool.capacity[c];
     ++used;
     top = chunk + 1;
   });
   if (used == 0)
     return;
   add_shared(&p.used, used);
-  add_shared(&p.used_rows, rows);
+  add_shared(&p.used_rows[thread % kTakenSums], rows);
   max_shared(&p.top, top);
 }
 
@@ -381,7 +405,10 @@ SS_BOTH_SIDES void serve_fresh(RowPool &pool, Provision &p, int32_t thread, int3
 SS_BOTH_SIDES void count_grants(RowPool &pool, Provision &p, int32_t thread, int32_t threads) {
   for (int32_t c = thread; c < pool.class_count; c += threads) {
     // A sixteenth more than there are, so that states come and go in place.
-    const int32_t room = p.taken_blocks[c] + p.taken_blocks[c] / 16;
+    int32_t taken = 0;
+    for (int32_t i = 0; i < kTakenSums; ++i)
+      taken += p.taken_blocks[i][c];
+    const int32_t room = taken + taken / 16;
     pool.enough[c] = (room + p.blocks[c] - 1) / p.blocks[c];
   }
   int64_t denied = 0;
@@ -395,7 +422,9 @@ SS_BOTH_SIDES void end_provision(RowPool &pool, const Provision &p) {
   PoolReport report;
   pool.top = p.top;
   report.step = ++pool.step;
-  report.used_rows = p.used_rows;
+  report.used_rows = 0;
+  for (int32_t i = 0; i < kTakenSums; ++i)
+    report.used_rows += p.used_rows[i];
   report.denied = pool.denied;
   report.live_sum = pool.live_sum += pool.live;
   report.chunk_sum = pool.chunk_sum += p.limit;

@@ -11,7 +11,7 @@
 namespace ss {
 
 /// Bits of a state's status that this file touches, as in routines.h.
-constexpr int32_t kNotFinite = 1, kNotConverged = 4, kTightened = 8;
+constexpr int32_t kNotFinite = 1, kNotConverged = 4, kTightened = 8, kOutOfRange = 16;
 
 /// Folds of a dense state between two attempts to store it in factors again.
 constexpr int32_t kFoldsPerAttempt = 16;
@@ -81,6 +81,7 @@ enum RowCounter : int32_t {
   kWentDense,
   kWentFactored,
   kTightenedCount,
+  kOutOfRangeCount,
   kRowCounters
 };
 
@@ -344,6 +345,17 @@ SS_BOTH_SIDES bool is_in_range(int32_t largest) {
   return largest >= kLeast && largest < kMost;
 }
 
+/// A dense state has been folded in place, whatever became of it: what f16 has no
+/// digits for, or no numbers, is said. Zero has lost nothing worth saying.
+SS_BOTH_SIDES void note_range(const RowTables &tables, const RowLayer &layer, int32_t state,
+                              int32_t largest) {
+  constexpr int32_t kInfinity = 0x7c00;
+  if (largest == 0 || is_in_range(largest))
+    return;
+  layer.status[state] |= kOutOfRange | (largest >= kInfinity ? kNotFinite : 0);
+  add_shared(tables.counters + kOutOfRangeCount, 1);
+}
+
 /// The largest element of a matrix of f16, of those that are this thread's.
 SS_BOTH_SIDES int32_t largest_element(const RowLayer &layer, const RowPool &pool, int64_t row,
                                       int32_t thread, int32_t threads) {
@@ -516,24 +528,40 @@ extern "C" __global__ void ss_move_all(ss::RowTables tables, int32_t except) {
       move_request(tables, pool, pool.requests[i]);
 }
 
-/// A block of threads per request, in layers that check the range.
-extern "C" __global__ void ss_check_range(ss::RowTables tables, int32_t index) {
+/// The largest element of the matrix at a row: a block of threads.
+__device__ __forceinline__ int32_t largest_of_block(const ss::RowLayer &layer,
+                                                    const ss::RowPool &pool, int64_t row) {
   __shared__ int32_t largest;
+  __syncthreads(); // the last one has been read
+  if (threadIdx.x == 0)
+    largest = 0;
+  __syncthreads();
+  ss::max_shared(&largest, ss::largest_element(layer, pool, row, threadIdx.x, blockDim.x));
+  __syncthreads();
+  return largest;
+}
+
+/// A block of threads per request, and per state that was folded in place, in layers
+/// that check the range.
+extern "C" __global__ void ss_check_range(ss::RowTables tables, int32_t index) {
   const ss::RowLayer &layer = tables.layers[index];
   ss::RowPool &pool = tables.pools[layer.pool];
+  for (int32_t i = blockIdx.x; i < *layer.dense_count; i += gridDim.x) {
+    const int32_t state = layer.dense_work[i];
+    if (layer.rank[state] >= 0) // becomes dense: a request
+      continue;
+    const int32_t largest = largest_of_block(layer, pool, layer.row_base[state]);
+    if (threadIdx.x == 0)
+      ss::note_range(tables, layer, state, largest);
+  }
   const int32_t count = ss::requests_of(layer);
   for (int32_t i = blockIdx.x; i < count; i += gridDim.x) {
     const ss::RowRequest *request = ss::request_at(layer, pool, i);
     if (!ss::has_matrix(pool, request))
       continue;
-    if (threadIdx.x == 0)
-      largest = 0;
-    __syncthreads();
     const int64_t row =
         ss::block_base(pool, ss::granted_block(pool, *request), request->size_class);
-    ss::max_shared(&largest,
-                   ss::largest_element(layer, pool, row, threadIdx.x, blockDim.x));
-    __syncthreads();
+    const int32_t largest = largest_of_block(layer, pool, row);
     if (threadIdx.x == 0 && !ss::is_in_range(largest))
       ss::reject_matrix(tables, pool, *request);
     __syncthreads();

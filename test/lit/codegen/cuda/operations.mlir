@@ -160,7 +160,8 @@ ssk.kernel @large_scratch(%x: !ssk.global<f32> {ssk.name = "x"}) attributes {pro
 //       CHECK:    ss::half *__restrict__ h,
 //       CHECK:  ss::half narrow[4];
 //  CHECK-NEXT:  ss::load_lanes<uint2, 128>(narrow, &h[0]);
-//       CHECK:    wide[e] = float(narrow[e]);
+//  CHECK-NEXT:  float wide[4];
+//  CHECK-NEXT:  ss::widen(wide, narrow);
 ssk.kernel @half_storage(%h: !ssk.global<f16> {ssk.name = "h"}, %x: !ssk.global<f32> {ssk.name = "x"}) {
   %c0 = arith.constant 0 : index
   %t = ssk.load %h[%c0] {vector = 4 : i64} : !ssk.global<f16> -> !ssk.tile<128xf16, lanes = 0> loc("narrow")

@@ -33,6 +33,8 @@
 // CHECK-NEXT:  __shared__ sums_scratch scratch_of_warps[warps];
 // CHECK-NEXT:  sums_scratch &scratch = scratch_of_warps[warp];
 // CHECK-NEXT:  const int lane = ss::lane_id();
+// CHECK-NEXT:  if (warps > 1)
+// CHECK-NEXT:    ss::follow_stream();
 //CHECK-EMPTY:
 // CHECK-NEXT:  const int64_t value = program * 128;
 // CHECK-NEXT:  if (int64_t(slots[program]) < 0) {

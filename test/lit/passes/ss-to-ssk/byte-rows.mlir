@@ -17,7 +17,7 @@ ss.model @model {
 // CHECK-NOT: arith.cmpi slt, %{{.*}}stored
 // The scales of both halves.
 // CHECK: %[[SCALE:.*]] = arith.constant 1.52587891E-5 : f32
-// CHECK: ssk.load %[[ROWS]]{{.*}} {vector = 4 : i64} : !ssk.global<f8E4M3FN> -> !ssk.tile<8x128xf8E4M3FN, lanes = 1>
+// CHECK: ssk.load %[[ROWS]]{{.*}} limit %{{.*}} {vector = 4 : i64} : !ssk.global<f8E4M3FN> -> !ssk.tile<4x128xf8E4M3FN, lanes = 1>
 // CHECK: arith.extf %{{.*}} : f8E4M3FN to f32
 // CHECK: arith.mulf %{{.*}}, %[[SCALE]] : f32
 

@@ -12,17 +12,24 @@
 // EXPAND: ss.init %{{.*}} eps 3.000000e-03
 // EXPAND-NOT: @layer1_init
 
-// The matrix is worked on in scratch, the block in 16 vectors, all of them in
-// 16 (the largest multiple that 24 rows have).
+// Four warps work on a state. The matrix is read in chunks of 20 of its 40 columns,
+// the Gram matrix is of the side of 24, and 16 components are kept (the largest
+// multiple of a block that 24 have).
 // CHECK: ssk.kernel @gdn_init_
 // CHECK-SAME: ssk.name = "matrices"
 // CHECK-SAME: ssk.name = "matrix_base"
 // CHECK-SAME: ssk.name = "seed"
 // CHECK-SAME: role = "init"
-// CHECK-DAG: ssk.alloc {{.*}}!ssk.shared<40x24xf32>
-// CHECK-DAG: ssk.alloc {{.*}}!ssk.shared<16x40xf32>
-// CHECK: ssk.call @ss_orthogonalize
-// CHECK: ssk.call @ss_core_svd
+// CHECK-SAME: warps = 4
+// CHECK-DAG: %[[GRAM:.*]] = ssk.alloc {{.*}}!ssk.shared<24x24xf64>
+// CHECK-DAG: %[[CHUNK:.*]] = ssk.alloc {{.*}}!ssk.shared<20x24xf32>
+// CHECK: scf.for
+// CHECK: scf.for
+// CHECK: ssk.load {{.*}}!ssk.global<f32> -> !ssk.tile<24xf32, lanes = 0>
+// CHECK: } {ssk.over_warps}
+// CHECK: ssk.matmul %[[CHUNK]], %[[CHUNK]] into %[[GRAM]] {accumulate, transpose_a}
+// CHECK: ssk.call @ss_gram_svd({{.*}}, %[[GRAM]],
+// CHECK: ssk.matmul %[[GRAM]], %[[CHUNK]] into %{{.*}} limit %{{.*}} {transpose_b}
 
 // PACKAGE: "init": "gdn_init_
 

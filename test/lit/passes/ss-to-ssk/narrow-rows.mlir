@@ -13,8 +13,8 @@ ss.model @model {
 }
 
 // CHECK: ssk.kernel @[[DECODE:gdn_decode_h2_kh1_128x128_a8_b8_f16_[0-9a-f]+]](%[[ROWS:.*]]: !ssk.global<f16> {ssk.name = "rows"}, %{{.*}}: !ssk.global<f32> {ssk.name = "weights"}
-// CHECK: %[[T:.*]] = ssk.load %[[ROWS]][{{.*}}] stride %{{.*}} {vector = 4 : i64} : !ssk.global<f16> -> !ssk.tile<8x128xf16, lanes = 1>
-// CHECK-NEXT: ssk.map (%[[T]]) dims {{\[\[}}0, 1]] : (!ssk.tile<8x128xf16, lanes = 1>) -> !ssk.tile<8x128xf32, lanes = 1>
+// CHECK: %[[T:.*]] = ssk.load %[[ROWS]][{{.*}}] stride %{{.*}} {vector = 4 : i64} : !ssk.global<f16> -> !ssk.tile<4x128xf16, lanes = 1>
+// CHECK-NEXT: ssk.map (%[[T]]) dims {{\[\[}}0, 1]] : (!ssk.tile<4x128xf16, lanes = 1>) -> !ssk.tile<4x128xf32, lanes = 1>
 // CHECK: arith.extf %{{.*}} : f16 to f32
 
 // CHECK: ssk.kernel @gdn_compact_h2_kh1_128x128_a8_b8_qr_f16
@@ -34,4 +34,4 @@ ss.model @model {
 
 // CUDA: ss::half *__restrict__ rows
 // CUDA: ss::load_rows<uint2, 128>(
-// CUDA: float(
+// CUDA: ss::widen(

@@ -24,11 +24,11 @@ ss.model @model {
 
 // GPU: remark: made 9 functions for 3 layers
 // GPU: remark: at most 1 of 3 layers compact in one step
-// GPU: remark: @gdn_decode_{{.*}}: 4 rows in flight, 1 or 4 warps a state (sm_90: four rows hide the latency of memory, {{.*}}four warps a state 19.4 to 8.9 us at B = 8)
+// GPU: remark: @gdn_decode_{{.*}}: 4 rows in flight, 1 or 4 warps a state, 24 resident blocks (sm_90: four rows hide the latency of memory; {{.*}}four warps a state 19.4 to 8.9 us at B = 8)
 // Decode: 20 rows of 1028 bytes, 4.5 pairs of 772, 1544 of a token; a compaction:
 // 8 rows read and written and 8 pairs read, once in 8 steps.
 // GPU: remark: @gdn_compact_{{.*}}: 4 rows in flight, {{.*}}; a kernel of its own beside decode; a buffer of 8 and 8 active components: with 20 stored, a state's decode and a step's share of its compaction move {{[0-9]+}} + 3084 bytes; with a buffer of 16, {{[0-9]+}} + 2056 bytes
-// GPU: remark: @mamba2_decode_{{.*}}: 8 rows in flight, 1 or 2 warps a state, 20 resident blocks (sm_90: {{.*}}71 to 65 us{{.*}})
+// GPU: remark: @mamba2_decode_{{.*}}: 4 rows in flight, 1 or 2 warps a state, 32 resident blocks (sm_90: {{.*}}75 to 70 us{{.*}})
 // GPU: remark: @kda_decode_{{.*}}: 4 rows in flight, 1 or 4 warps a state, 24 resident blocks (sm_90: {{.*}})
 
 // CPU: remark: @gdn_decode_{{.*}}: 1 rows in flight (cpu: one row at a time leaves the vector registers to the sums; the next state's memory is asked for meanwhile)
@@ -53,9 +53,9 @@ ss.model @model {
 // AHEAD: ssk.kernel @gdn_densify
 
 // KERNELS-NOT: ssk.prefetch
-// KERNELS: ssk.kernel @gdn_decode{{.*}}{programs_per_block = 1
+// KERNELS: ssk.kernel @gdn_decode{{.*}}min_blocks = 24{{.*}}programs_per_block = 1
 // KERNELS: ssk.parts 4
-// KERNELS: ssk.kernel @mamba2_decode{{.*}}min_blocks = 20
+// KERNELS: ssk.kernel @mamba2_decode{{.*}}min_blocks = 32
 // KERNELS: ssk.parts 2
 // KERNELS: ssk.kernel @kda_decode{{.*}}min_blocks = 24
 // KERNELS: ssk.parts 4

@@ -13,10 +13,10 @@ class CastTest : public CpuTest {
 protected:
   template <typename Bits>
   void checkWidening(const Kernels &kernels, const FloatFormat &format) {
-    std::vector<Bits> all(size_t(64 * format.count()));
+    std::vector<Bits> all(size_t(128 * format.count()));
     for (size_t i = 0; i < all.size(); ++i)
       all[i] = Bits(i * 63); // every value, as 63 is odd
-    std::vector<float> wide(all.size()), scalars(all.size() / 64);
+    std::vector<float> wide(all.size()), scalars(all.size() / 128);
     const Bits *a = all.data();
     float *b = wide.data(), *s = scalars.data();
     kernels.run("widen", 0, int64_t(scalars.size()), a, b, s);
@@ -31,14 +31,14 @@ protected:
     for (size_t i = 0; i < all.size(); ++i)
       expectValue(all[i], wide[i]);
     for (size_t i = 0; i < scalars.size(); ++i)
-      expectValue(all[i * 64], scalars[i]);
+      expectValue(all[i * 128], scalars[i]);
   }
 
   template <typename Bits>
   void checkRounding(const Kernels &kernels, const FloatFormat &format) {
     std::vector<float> all = format.inputs();
-    all.resize((all.size() + 63) / 64 * 64);
-    std::vector<Bits> narrow(all.size()), scalars(all.size() / 64);
+    all.resize((all.size() + 127) / 128 * 128);
+    std::vector<Bits> narrow(all.size()), scalars(all.size() / 128);
     const float *a = all.data();
     Bits *b = narrow.data(), *s = scalars.data();
     kernels.run("narrow", 0, int64_t(scalars.size()), a, b, s);
@@ -51,7 +51,7 @@ protected:
     for (size_t i = 0; i < all.size(); ++i)
       expectValue(all[i], narrow[i]);
     for (size_t i = 0; i < scalars.size(); ++i)
-      expectValue(all[i * 64], scalars[i]);
+      expectValue(all[i * 128], scalars[i]);
   }
 
   template <typename Bits>

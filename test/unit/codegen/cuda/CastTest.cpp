@@ -29,7 +29,7 @@ void expectWidening(const EmulatedKernels &kernels, const FloatFormat &format) {
   std::vector<Bits> all(size_t(format.count()));
   for (size_t i = 0; i < all.size(); ++i)
     all[i] = Bits(i);
-  std::vector<float> wide(all.size()), scalars(all.size() / 64);
+  std::vector<float> wide(all.size()), scalars(all.size() / 128);
   void *pointers[] = {all.data(), wide.data(), scalars.data()};
   const void *arguments[] = {&pointers[0], &pointers[1], &pointers[2]};
   kernels.run("widen", arguments, int64_t(scalars.size()));
@@ -45,8 +45,8 @@ void expectWidening(const EmulatedKernels &kernels, const FloatFormat &format) {
 template <typename Bits>
 void expectRounding(const EmulatedKernels &kernels, const FloatFormat &format) {
   std::vector<float> inputs = format.inputs();
-  inputs.resize((inputs.size() + 63) / 64 * 64);
-  std::vector<Bits> narrow(inputs.size()), scalars(inputs.size() / 64);
+  inputs.resize((inputs.size() + 127) / 128 * 128);
+  std::vector<Bits> narrow(inputs.size()), scalars(inputs.size() / 128);
   void *pointers[] = {inputs.data(), narrow.data(), scalars.data()};
   const void *arguments[] = {&pointers[0], &pointers[1], &pointers[2]};
   kernels.run("narrow", arguments, int64_t(scalars.size()));

@@ -84,16 +84,23 @@ static std::string getLauncher(ssk::KernelOp kernel) {
   std::string blocks = cuda::getCudaKernelInfo(kernel).loops
                            ? "2"
                            : "(programs + " + perBlock + " - 1) / " + perBlock;
-  std::string text;
-  if (int64_t parts = cuda::getCudaKernelInfo(kernel).parts; parts > 1)
-    text = "extern \"C\" bool run_" + name +
-           "_parts(const void *const *args, int64_t programs, int order) {\n"
+  // A program for every block of several warps.
+  auto overBlocks = [&](int64_t warps, const std::string &entry) {
+    return "extern \"C\" bool run_" + entry +
+           "(const void *const *args, int64_t programs, int order) {\n"
            "  for (blockIdx.x = 0; blockIdx.x < programs; ++blockIdx.x)\n"
            "    if (!sinkstate::test::runBlock(sinkstate::test::LaneOrder(order), " +
-           std::to_string(parts) + ",\n        [&] { " + name + "_parts(" + call +
+           std::to_string(warps) + ",\n        [&] { " + entry + "(" + call +
            "programs); }))\n"
            "      return false;\n"
            "  return true;\n}\n";
+  };
+  const cuda::CudaKernelInfo info = cuda::getCudaKernelInfo(kernel);
+  if (info.warps > 1)
+    return overBlocks(info.warps, name);
+  std::string text;
+  if (info.parts > 1)
+    text = overBlocks(info.parts, name + "_parts");
   return text + "extern \"C\" bool run_" + name +
          "(const void *const *args, int64_t programs, int order) {\n"
          "  gridDim.x = " + blocks + ";\n"

@@ -70,7 +70,7 @@ struct InitMemory {
 /// Kernels of one layer of one head.
 class InitKernel {
 public:
-  InitKernel(int64_t dv, int64_t dk)
+  InitKernel(int64_t dv, int64_t dk, const std::string &options = "")
       : dv(dv), dk(dk),
         module("ss.model @model {\n  ss.layer @layer type gdn index 0 heads 1 "
                "key_heads 1 dv " +
@@ -78,7 +78,7 @@ public:
                    " gate #ss.gate<softplus> norm #ss.norm<none> query_scale "
                    "1.0 policy #ss.policy<relative, 3.0e-3> active 4 buffer 4 "
                    "storage f32 form factored\n}\n",
-               "builtin.module(ss-pipeline{init=true})") {
+               "builtin.module(ss-pipeline{init=true" + options + "})") {
     for (ssk::KernelOp candidate : module.get().getOps<ssk::KernelOp>())
       if (candidate.getRole() == "init")
         kernel = candidate;
@@ -254,8 +254,8 @@ TEST(Init, ANaNOrInfinityStaysInItsState) {
   checkState(memory, 2, 24, 40, 1);
 }
 
-// The bits depend on the matrix and the seed, not on the state's number.
-TEST(Init, IsTheSameInEveryPlaceAndChangesWithTheSeed) {
+// The bits depend on the matrix alone, not on the state's number or the seed.
+TEST(Init, IsTheSameInEveryPlaceAndForEverySeed) {
   InitKernel kernel(24, 40);
   std::mt19937_64 random(4);
   const Matrix h = withSpectrum(24, 40, {1, 0.7, 0.3, 0.2, 0.1}, random);
@@ -271,10 +271,8 @@ TEST(Init, IsTheSameInEveryPlaceAndChangesWithTheSeed) {
   other.seed = 99;
   kernel.runOnCpu(other);
   checkState(other, 0, 24, 40, 1);
-  bool same = true;
   for (size_t i = 0; i < stride; ++i)
-    same &= other.rows[i] == memory.rows[i];
-  EXPECT_FALSE(same);
+    ASSERT_EQ(other.rows[i], memory.rows[i]);
 }
 
 TEST(Init, KeepsAtMostMaxRank) {
@@ -287,23 +285,44 @@ TEST(Init, KeepsAtMostMaxRank) {
   EXPECT_EQ(memory.rank[0], 3);
 }
 
-TEST(Init, TheEmulatedGpuFindsTheSame) {
+// One warp or several a state: in all orders of lanes and warps the same bits.
+void compareWithEmulatedGpu(int64_t dv, int64_t dk, const std::string &options,
+                            int64_t warps) {
   if (!EmulatedKernels::isAvailable())
     GTEST_SKIP() << "no C++ compiler at " SS_TEST_CXX " to compile printed kernels with";
-  InitKernel kernel(20, 32);
+  InitKernel kernel(dv, dk, options);
+  ASSERT_EQ(int64_t(kernel.kernel.getWarpsOfProgram()), warps);
   BothBackEnds both(kernel.module);
-  std::mt19937_64 random(5);
-  InitMemory cpu(2, 20, 32, 3e-3f), cuda(2, 20, 32, 3e-3f);
-  for (const auto &s : {std::vector<double>{1, 0.6, 0.2, 0.05}, {3}}) {
-    const Matrix h = withSpectrum(20, 32, s, random);
-    append(cpu, h);
-    append(cuda, h);
+  std::vector<float> first;
+  for (int order : {0, 1, 2}) {
+    std::mt19937_64 random(5);
+    InitMemory cpu(2, dv, dk, 3e-3f), cuda(2, dv, dk, 3e-3f);
+    for (const auto &s : {std::vector<double>{1, 0.6, 0.2, 0.05}, {3}}) {
+      const Matrix h = withSpectrum(dv, dk, s, random);
+      append(cpu, h);
+      append(cuda, h);
+    }
+    both.run(kernel.kernel.getName().str(), cpu.arguments(kernel.kernel),
+             cuda.arguments(kernel.kernel), 2, order);
+    EXPECT_EQ(cpu.rank, cuda.rank);
+    for (int64_t state = 0; state < 2; ++state)
+      checkState(cuda, state, dv, dk, 1);
+    if (order == 0)
+      first = cuda.rows;
+    EXPECT_EQ(first, cuda.rows) << "order " << order;
   }
-  both.run(kernel.kernel.getName().str(), cpu.arguments(kernel.kernel),
-           cuda.arguments(kernel.kernel), 2, 2);
-  EXPECT_EQ(cpu.rank, cuda.rank);
-  for (int64_t state = 0; state < 2; ++state)
-    checkState(cuda, state, 20, 32, 1);
+}
+
+TEST(Init, TheEmulatedGpuFindsTheSame) {
+  compareWithEmulatedGpu(20, 32, "", 4);
+}
+
+TEST(Init, TheEmulatedGpuFindsTheSameWithOneWarp) {
+  compareWithEmulatedGpu(20, 32, " programs-per-block=2", 1);
+}
+
+TEST(Init, TheEmulatedGpuFindsTheSameOfAWideMatrix) {
+  compareWithEmulatedGpu(32, 20, "", 4);
 }
 
 } // namespace

@@ -1,0 +1,503 @@
+// Singular values and left vectors of A from gram = A A^T, by all warps of a program: pivoted
+// Cholesky of the Gram matrix in double, then one-sided Jacobi on the rows of its factor in single
+// precision. The contract is that of the CPU twin in runtime/src/routines/GramSvd.cpp.
+//
+// The rows of the pivoted factor are the singular vectors already, up to rotations that are small
+// where weights are far apart, so few sweeps are needed; and as Jacobi is exact relative to each
+// row's own length, single precision does for rows of any length.
+#pragma once
+#include "ss/small_matrix.cuh"
+#include "ss/warps.cuh"
+
+#ifndef SS_GROUP
+#define SS_GROUP(M) (M > 96 ? 8 : 4)
+#endif
+namespace ss {
+namespace gram {
+using namespace small_matrix;
+
+/// The factor ends where what is left of the trace is below this share of the smallest squared
+/// weight that is wanted. That moves a wanted weight by a quarter of it at most, relative.
+constexpr double kTail = 4e-3;
+/// Cosines that rows may be left with: two that are wanted; one that is and one that is not, whose
+/// weight and vector change by the square; two that are not, whose lengths cannot add up to more
+/// than what is wanted as long as they are half as long.
+constexpr float kOfWanted = 2e-6f, kOfOne = 1e-3f, kOfOthers = 0.1f;
+/// When a sweep ends with less than this between rows that are wanted, none is needed any more.
+constexpr float kDone = 4e-6f;
+constexpr float kHalf = 0.5f; // of the least wanted length: shorter rows are not wanted
+constexpr int kMaxSweeps = 24;
+
+/// What is left of a row's diagonal (to 13 bits), and its index: the largest key is the pivot.
+__device__ __forceinline__ unsigned key_of(double residual, int index) {
+  return residual > 0.0 ? (unsigned(high_word(residual)) & ~127u) | unsigned(127 - index) : 0u;
+}
+
+/// The part of a row of M floats that a lane holds; a group of lanes has the row.
+template <int M, int LD> struct Slice {
+  static constexpr int group = SS_GROUP(M), groups = kLanes / group;
+  static constexpr int width = M % 4 == 0 && LD % 2 == 0 ? 4 : 1;
+  static constexpr int steps = (M + group * width - 1) / (group * width), size = steps * width;
+
+  /// The group of this lane in its warp, and the lane in it.
+  static __device__ __forceinline__ int number() { return lane() / group; }
+  static __device__ __forceinline__ int place() { return lane() % group; }
+  static __device__ __forceinline__ int first(int step) { return (step * group + place()) * width; }
+  static __device__ __forceinline__ void load(float (&x)[size], const float *row) {
+#pragma unroll
+    for (int step = 0; step < steps; ++step) {
+      const int at = first(step);
+      if constexpr (width == 4) {
+        const float4 four = at < M ? *reinterpret_cast<const float4 *>(row + at)
+                                   : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        x[4 * step] = four.x, x[4 * step + 1] = four.y;
+        x[4 * step + 2] = four.z, x[4 * step + 3] = four.w;
+      } else {
+        x[step] = at < M ? row[at] : 0.0f;
+      }
+    }
+  }
+  static __device__ __forceinline__ void store(float *row, const float (&x)[size]) {
+#pragma unroll
+    for (int step = 0; step < steps; ++step) {
+      const int at = first(step);
+      if (at >= M)
+        continue;
+      if constexpr (width == 4)
+        *reinterpret_cast<float4 *>(row + at) =
+            make_float4(x[4 * step], x[4 * step + 1], x[4 * step + 2], x[4 * step + 3]);
+      else
+        row[at] = x[step];
+    }
+  }
+  template <typename T> static __device__ __forceinline__ T sum(T x) {
+#pragma unroll
+    for (int offset = group / 2; offset > 0; offset /= 2)
+      x += __shfl_xor_sync(kWholeWarp, x, offset);
+    return x;
+  }
+  static __device__ __forceinline__ float dot(const float (&x)[size], const float (&y)[size]) {
+    float sums[2] = {0.0f, 0.0f};
+#pragma unroll
+    for (int e = 0; e < size; ++e)
+      sums[e % 2] = fmaf(x[e], y[e], sums[e % 2]);
+    return sum(sums[0] + sums[1]);
+  }
+};
+
+/// The rows of single precision lie in the second half of the matrix's rows.
+template <int M, int LD> __device__ __forceinline__ float *second_half(double (&row)[LD]) {
+  return reinterpret_cast<float *>(&row[0]) + M;
+}
+
+/// Numbers that all warps must agree on.
+struct Size {
+  double least; // of the largest eigenvalue: a lower bound
+  bool finite;
+};
+
+template <int W, int M, int LD>
+__device__ __forceinline__ Size measure(int m, const double (&gram)[M][LD], Exchange<W> &exchange) {
+  double square = 0.0, trace = 0.0, largest = 0.0;
+#pragma unroll 4
+  for (int i = warp_of<W>(); i < m; i += W)
+    for (int j = lane(); j < m; j += kLanes) {
+      const double x = gram[i][j];
+      square = fma(x, x, square);
+    }
+  for (int i = thread_of<W>(); i < m; i += W * kLanes) {
+    const double x = gram[i][i];
+    trace += x;
+    largest = x > largest ? x : largest;
+  }
+  square = sum_of_warps(sum_lanes(square), exchange.value[0]);
+  trace = sum_of_warps(sum_lanes(trace), exchange.value[1]);
+  largest = max_of_warps(max_lanes(largest), exchange.third);
+  const bool finite = square - square == 0.0 && trace - trace == 0.0;
+  const double mean = trace > 0.0 ? square / trace : 0.0;
+  return {mean > largest ? mean : largest, finite};
+}
+
+/// Where the rows of gram are while those of the factor take their places from the first on.
+template <int M> struct Places {
+  int of[M], at[M];
+};
+
+/// The first rows of gram become those of L, with gram = L^T L up to `limit` in the trace. Returns
+/// how many. A thread owns columns, and computes a row when it is the pivot; the row that lies in
+/// its place moves to where the pivot was.
+template <int W, int M, int LD>
+__device__ __forceinline__ int factorize(int m, double (&gram)[M][LD], double limit,
+                                         Exchange<W> &exchange, Places<M> &places) {
+  constexpr int threads = W * kLanes, count = (M + threads - 1) / threads;
+  double residual[count]; // negative: has been the pivot
+#pragma unroll
+  for (int r = 0; r < count; ++r) {
+    const int j = thread_of<W>() + r * threads;
+    residual[r] = j < m ? gram[j][j] : -1.0;
+    if (j < m)
+      places.of[j] = places.at[j] = j;
+  }
+  for (int step = 0; step < m; ++step) {
+    unsigned key = 0u;
+    double value = 0.0;
+#pragma unroll
+    for (int r = 0; r < count; ++r) {
+      const unsigned next = key_of(residual[r], thread_of<W>() + r * threads);
+      value = next > key ? residual[r] : value;
+      key = next > key ? next : key;
+    }
+    const unsigned best = best_of_warps(key, value, exchange, step & 1);
+    if (best == 0u)
+      return step;
+    if (value <= limit) { // so that the trace may be
+      double trace = 0.0;
+#pragma unroll
+      for (int r = 0; r < count; ++r)
+        trace += residual[r] > 0.0 ? residual[r] : 0.0;
+      if (sum_of_warps(sum_lanes(trace), exchange.third) <= limit)
+        return step;
+    }
+    const int p = 127 - int(best & 127u), from = places.of[p];
+    const double inverse = reciprocal_sqrt(value);
+    if (thread_of<W>() == 0) {
+      const int moved = places.at[step];
+      places.of[moved] = from;
+      places.at[from] = moved;
+    }
+#pragma unroll
+    for (int r = 0; r < count; ++r) {
+      const int j = thread_of<W>() + r * threads;
+      if (j >= m)
+        continue;
+      double sums[4] = {gram[from][j], 0.0, 0.0, 0.0};
+      for (int s = 0; s < step; s += 8)
+#pragma unroll
+        for (int e = 0; e < 8; ++e) { // all are on their way at once
+          const int row = s + e < step ? s + e : 0;
+          const double factor = s + e < step ? gram[row][p] : 0.0;
+          sums[e % 4] = fma(-factor, gram[row][j], sums[e % 4]);
+        }
+      const double sum = (sums[0] + sums[2]) + (sums[1] + sums[3]);
+      const bool used = residual[r] < 0.0;
+      const double l = j == p ? value * inverse : used ? 0.0 : sum * inverse;
+      gram[from][j] = gram[step][j];
+      gram[step][j] = l;
+      const double left = fma(-l, l, residual[r]);
+      residual[r] = j == p || used ? -1.0 : left > 0.0 ? left : 0.0;
+    }
+  }
+  return m;
+}
+
+/// Rows in single precision, scaled, in the second half of where they were.
+template <int W, int M, int LD>
+__device__ __forceinline__ void narrow(int m, int rank, double scale, double (&gram)[M][LD]) {
+  constexpr int count = (M + kLanes - 1) / kLanes;
+  for (int s = warp_of<W>(); s < rank; s += W) {
+    float x[count];
+#pragma unroll
+    for (int r = 0; r < count; ++r)
+      x[r] = lane() + r * kLanes < m ? float(gram[s][lane() + r * kLanes] * scale) : 0.0f;
+    __syncwarp();
+#pragma unroll
+    for (int r = 0; r < count; ++r)
+      if (lane() + r * kLanes < M)
+        second_half<M>(gram[s])[lane() + r * kLanes] = x[r];
+  }
+  sync_warps<W>();
+}
+
+/// What the rotations of a sweep were like, squared: the largest cosine, and the largest share of one
+/// row that was mixed into another, relative to the other's length; between wanted rows, and between
+/// a wanted one (into it) and another one.
+struct SweepMaximum {
+  float of[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+
+  __device__ __forceinline__ void see(bool both, float cosine, float mixing) {
+    of[0] = both && cosine > of[0] ? cosine : of[0];
+    of[1] = both && mixing > of[1] ? mixing : of[1];
+    of[2] = !both && cosine > of[2] ? cosine : of[2];
+    of[3] = !both && mixing > of[3] ? mixing : of[3];
+  }
+  /// After a pair is made orthogonal the rest of the sweep brings back at most so much: in all
+  /// between wanted rows, by one other row at a time.
+  __device__ __forceinline__ bool allows(int n) const {
+    constexpr float done = kDone * kDone, one = kOfOne * kOfOne;
+    return of[0] * of[1] * float(n * n) <= done && of[3] * (of[2] > one ? of[2] : one) <= done;
+  }
+};
+
+/// A quotient that need not be exact: what is left of an angle is for the next sweep.
+__device__ __forceinline__ float rough_quotient(float x, float y) {
+#ifdef __CUDA_ARCH__
+  return __fdividef(x, y);
+#else
+  return x / y;
+#endif
+}
+
+struct Rotation {
+  float cosine, tangent;
+};
+
+/// The rotation that makes rows of dot product d orthogonal, or none (of tangent 0). Their squared
+/// lengths p and q become those behind it. Rows shorter than `least` (squared) are not wanted.
+__device__ __forceinline__ Rotation find_rotation(float d, float &p, float &q, float least,
+                                                  SweepMaximum &seen) {
+  const bool both = p >= least && q >= least, none = p < least && q < least;
+  const float allowed = both ? kOfWanted * kOfWanted : none ? kOfOthers * kOfOthers : kOfOne * kOfOne;
+  const bool isLarge = d * d > allowed * p * q;
+  const float delta = q - p, twice = 2.0f * d;
+  const float square = fmaf(delta, delta, twice * twice);
+  const float angle = rough_quotient(twice, delta + copysignf(square * rsqrtf(square), delta));
+  const float t = isLarge ? angle : 0.0f;
+  const float share = rough_quotient(1.0f, p * q), from = (p > q) == both ? p : q;
+  if (isLarge && !none)
+    seen.see(both, d * d * share, t * from * (t * from) * share);
+  p = isLarge ? fmaf(-t, d, p) : p;
+  q = isLarge ? fmaf(t, d, q) : q;
+  return {rsqrtf(fmaf(t, t, 1.0f)), t};
+}
+
+/// Four rows: what a lane holds of them, their squared lengths, and what their elements are still to
+/// be multiplied by. A rotation then takes one product and sum an element.
+template <int M, int LD> struct Rows {
+  using Row = Slice<M, LD>;
+  float row[4][Row::size], length[4], scale[4];
+
+  __device__ __forceinline__ float dot(int i, int j) const {
+    return Row::dot(row[i], row[j]) * (scale[i] * scale[j]);
+  }
+  __device__ __forceinline__ void apply(int i, int j, Rotation r) {
+    const float down = r.tangent * rough_quotient(scale[j], scale[i]);
+    const float up = r.tangent * rough_quotient(scale[i], scale[j]);
+#pragma unroll
+    for (int e = 0; e < Row::size; ++e) {
+      const float x = row[i][e];
+      row[i][e] = fmaf(-down, row[j][e], x);
+      row[j][e] = fmaf(up, x, row[j][e]);
+    }
+    scale[i] *= r.cosine;
+    scale[j] *= r.cosine;
+  }
+  /// Makes rows i and j, and k and l, orthogonal. Returns whether they changed.
+  __device__ __forceinline__ bool rotate(int i, int j, int k, int l, float least,
+                                         SweepMaximum &seen) {
+    const float d = dot(i, j), e = dot(k, l);
+    const Rotation first = find_rotation(d, length[i], length[j], least, seen);
+    const Rotation second = find_rotation(e, length[k], length[l], least, seen);
+    if (first.tangent == 0.0f && second.tangent == 0.0f)
+      return false;
+    apply(i, j, first);
+    apply(k, l, second);
+    return true;
+  }
+};
+
+/// What is known of the rows beside their elements: the squares of their lengths, and what the
+/// elements are still to be multiplied by.
+template <int M> struct Lengths {
+  float square[M], scale[M];
+};
+
+/// Multiplies the rows out, and finds their lengths anew.
+template <int W, int M, int LD>
+__device__ __forceinline__ void find_lengths(int rank, bool isScaled, double (&gram)[M][LD],
+                                             Lengths<M> &lengths) {
+  using Row = Slice<M, LD>;
+  for (int first = warp_of<W>() * Row::groups; first < rank; first += W * Row::groups) {
+    const int s = first + Row::number();
+    float x[Row::size];
+    float *row = second_half<M>(gram[s < rank ? s : 0]);
+    Row::load(x, row);
+    const float scale = isScaled && s < rank ? lengths.scale[s] : 1.0f;
+#pragma unroll
+    for (int e = 0; e < Row::size; ++e)
+      x[e] *= scale;
+    const float square = Row::dot(x, x);
+    if (s >= rank)
+      continue;
+    if (isScaled)
+      Row::store(row, x);
+    if (Row::place() == 0) {
+      lengths.square[s] = square;
+      lengths.scale[s] = 1.0f;
+    }
+  }
+  sync_warps<W>();
+}
+
+/// A game of a round between two pairs of rows (2 a, 2 a + 1 and 2 b, 2 b + 1): a row of one becomes
+/// orthogonal to one of the other in turn, and in the first round to its own pair's. Rows from `rank`
+/// on are not there.
+template <int M, int LD>
+__device__ __forceinline__ void play(int a, int b, int rank, bool isFirst, float least,
+                                     double (&gram)[M][LD], Lengths<M> &lengths, SweepMaximum &seen) {
+  using Row = Slice<M, LD>;
+  constexpr float endless = 3e38f; // no cosine is large enough for a rotation
+  Rows<M, LD> rows;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int s = 2 * (i < 2 ? a : b) + i % 2;
+    Row::load(rows.row[i], second_half<M>(gram[s < rank ? s : 0]));
+    rows.length[i] = s < rank ? lengths.square[s] : endless;
+    rows.scale[i] = s < rank ? lengths.scale[s] : 1.0f;
+  }
+  __syncwarp();
+  bool changed = isFirst && rows.rotate(0, 1, 2, 3, least, seen);
+  changed = rows.rotate(0, 2, 1, 3, least, seen) || changed;
+  changed = rows.rotate(0, 3, 1, 2, least, seen) || changed;
+  if (!changed)
+    return;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int s = 2 * (i < 2 ? a : b) + i % 2;
+    if (s >= rank)
+      continue;
+    Row::store(second_half<M>(gram[s]), rows.row[i]);
+    if (Row::place() == 0) {
+      lengths.square[s] = rows.length[i];
+      lengths.scale[s] = rows.scale[i];
+    }
+  }
+}
+
+/// Makes the rows orthogonal to each other, two by two, all games of a round at once: four rows are
+/// read and written for four rotations. Rows of a squared length below `least` are not wanted.
+/// Returns status bits.
+template <int W, int M, int LD>
+__device__ __forceinline__ int jacobi(int rank, float least, double (&gram)[M][LD],
+                                      Lengths<M> &lengths, Exchange<W> &exchange) {
+  using Row = Slice<M, LD>;
+  const int pairs = (rank + 1) / 2, n = (pairs + 1) & ~1;
+  int status = kNotConverged;
+  for (int sweep = 0; sweep < kMaxSweeps; ++sweep) {
+    find_lengths<W>(rank, sweep > 0, gram, lengths);
+    SweepMaximum seen;
+    for (int round = 0; round < n - 1; ++round) {
+      for (int first = turn_of<W>() * Row::groups; first < n / 2; first += W * Row::groups) {
+        const int game = first + Row::number();
+        int a = M, b = M; // without a game
+        if (game < n / 2)
+          players_of(round, game, n, a, b); // an odd one out plays against no rows
+        play(a, b, rank, round == 0, least, gram, lengths, seen);
+      }
+      sync_warps<W>();
+    }
+    max_of_threads(seen.of, exchange);
+    if (seen.allows(2 * n)) {
+      status = 0;
+      break;
+    }
+  }
+  find_lengths<W>(rank, true, gram, lengths);
+  return status;
+}
+
+/// Unit rows in descending order of their lengths, in double again; sigma their lengths, unscaled.
+template <int W, int M, int LD>
+__device__ __forceinline__ void store_sorted(int m, int rank, double unscale, double (&gram)[M][LD],
+                                             double (&sigma)[M]) {
+  using Row = Slice<M, LD>;
+  constexpr int atOnce = W * Row::groups, turns = (M + atOnce - 1) / atOnce;
+  const int group = thread_of<W>() / Row::group;
+  float length[turns];
+  int place[turns];
+#pragma unroll
+  for (int turn = 0; turn < turns; ++turn) {
+    const int s = turn * atOnce + group;
+    float x[Row::size];
+    Row::load(x, second_half<M>(gram[s < rank ? s : 0]));
+    const float square = Row::dot(x, x);
+    length[turn] = s < rank ? sqrtf(square) : 0.0f;
+    if (s < m && Row::place() == 0)
+      sigma[s] = double(length[turn]);
+  }
+  sync_warps<W>();
+#pragma unroll
+  for (int turn = 0; turn < turns; ++turn) {
+    const int s = turn * atOnce + group;
+    int before = 0;
+    for (int j = Row::place(); j < m; j += Row::group) {
+      const float other = float(sigma[j]);
+      before += other > length[turn] || (other == length[turn] && j < s);
+    }
+    before = Row::sum(before);
+    place[turn] = before;
+    if (s < rank) {
+      float x[Row::size];
+      Row::load(x, second_half<M>(gram[s]));
+      const float inverse = length[turn] > 0.0f ? 1.0f / length[turn] : 0.0f;
+#pragma unroll
+      for (int e = 0; e < Row::size; ++e)
+        x[e] *= inverse;
+      Row::store(reinterpret_cast<float *>(&gram[before][0]), x);
+    }
+  }
+  sync_warps<W>();
+#pragma unroll
+  for (int turn = 0; turn < turns; ++turn)
+    if (turn * atOnce + group < m && Row::place() == 0)
+      sigma[place[turn]] = double(length[turn]) * unscale;
+  constexpr int count = (M + kLanes - 1) / kLanes;
+  for (int i = warp_of<W>(); i < m; i += W) {
+    float x[count];
+#pragma unroll
+    for (int r = 0; r < count; ++r)
+      x[r] = i < rank && lane() + r * kLanes < M
+                 ? reinterpret_cast<const float *>(&gram[i][0])[lane() + r * kLanes]
+                 : 0.0f;
+    __syncwarp();
+#pragma unroll
+    for (int r = 0; r < count; ++r)
+      if (lane() + r * kLanes < m)
+        gram[i][lane() + r * kLanes] = double(x[r]);
+  }
+  sync_warps<W>();
+}
+
+/// What the warps of a program share beside the matrix, in room for M + 64 doubles.
+template <int W, int M> struct Room {
+  Exchange<W> exchange;
+  union {
+    Places<M> places;
+    Lengths<M> lengths;
+  };
+};
+
+} // namespace gram
+
+/// gram = A A^T (m x m, at most M) becomes the left vectors of A, a row each, and sigma its singular
+/// values, descending. Those below share * sigma[0] may be missing (zero); the others are right to
+/// 1e-3, relative, and their vectors are orthonormal to single precision. room: memory that the
+/// warps need. All in memory that they all see; called by all of them; returns the same status.
+///   const int status = ss::gram_svd<4>(80, gram, sigma, room, share);
+template <int W, int M, int LD, int N>
+__device__ int gram_svd(int m, double (&gram)[M][LD], double (&sigma)[M], double (&room)[N],
+                        double share) {
+  using namespace small_matrix;
+  static_assert(M <= 128, "an index has 7 bits");
+  static_assert(sizeof(gram::Room<W, M>) <= sizeof(room), "more room is needed");
+  auto &shared = reinterpret_cast<gram::Room<W, M> &>(room);
+  sync_warps<W>();
+  const gram::Size size = gram::measure(m, gram, shared.exchange);
+  int rank = 0, status = 0;
+  double unscale = 1.0;
+  if (size.finite && size.least > 0.0) {
+    const double limit = gram::kTail * share * share * size.least;
+    rank = gram::factorize(m, gram, limit, shared.exchange, shared.places);
+    const int exponent = binary_exponent(size.least) >> 1;
+    unscale = power_of_two(exponent);
+    sync_warps<W>();
+    gram::narrow<W>(m, rank, power_of_two(-exponent), gram);
+    const double least = gram::kHalf * share / unscale;
+    if (rank > 1)
+      status = gram::jacobi(rank, float(least * least * size.least), gram, shared.lengths,
+                            shared.exchange);
+  }
+  gram::store_sorted<W>(m, rank, unscale, gram, sigma);
+  return size.finite ? status : kNotFinite;
+}
+
+} // namespace ss

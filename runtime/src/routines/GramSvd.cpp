@@ -1,0 +1,248 @@
+// Singular values and left vectors of A from its Gram matrix: the CPU twin of
+// codegen/cuda/device/gram_svd.cuh.
+#include "Levels.h"
+#include "RowMatrix.h"
+
+#include "sinkstate/routines.h"
+
+namespace {
+
+/// As on the device: the factor ends where what is left of the trace is below
+/// this share of the smallest squared weight that is wanted.
+constexpr double tail = 4e-3;
+/// Cosines that rows may be left with: two that are wanted; one that is and one
+/// that is not; two that are not.
+constexpr float ofWanted = 2e-6f, ofOne = 1e-3f, ofOthers = 0.1f;
+/// When a sweep ends with less than this between wanted rows, it was the last.
+constexpr float done = 4e-6f;
+constexpr float half = 0.5f; // of the least wanted length: shorter is not wanted
+constexpr int maxSweeps = 24;
+constexpr int mostRows = SS_GRAM_MOST_ROWS;
+
+typedef float Floats __attribute__((vector_size(64)));
+constexpr int floatLanes = 16;
+constexpr int mostVectors = mostRows / floatLanes;
+
+/// Rows of single precision, padded with zeros.
+struct Rows {
+  Floats row[mostRows][mostVectors];
+  float *of(int i) { return (float *)row[i]; }
+};
+
+SS_INLINE float sumFloats(Floats x) {
+  float sum[8];
+  for (int i = 0; i < 8; ++i)
+    sum[i] = x[i] + x[i + 8];
+  return ((sum[0] + sum[4]) + (sum[2] + sum[6])) +
+         ((sum[1] + sum[5]) + (sum[3] + sum[7]));
+}
+
+SS_INLINE void setZero(Floats &x) {
+  for (int i = 0; i < floatLanes; ++i)
+    x[i] = 0;
+}
+
+/// A lower bound of the largest eigenvalue: the mean eigenvalue, weighted with
+/// the eigenvalues, or the largest diagonal. `finite`: whether all elements are.
+SS_INLINE double leastLargest(int m, const double *gram, bool &finite) {
+  double square = 0, trace = 0, largest = 0;
+  for (int i = 0; i < m; ++i) {
+    for (int j = 0; j < m; ++j)
+      square += gram[i * m + j] * gram[i * m + j];
+    const double x = gram[i * m + i];
+    trace += x;
+    largest = x > largest ? x : largest;
+  }
+  finite = isFinite(square) && isFinite(trace);
+  const double mean = trace > 0 ? square / trace : 0;
+  return mean > largest ? mean : largest;
+}
+
+/// The index of the largest residual, -1 if none is positive; and their sum.
+SS_INLINE int findPivot(int m, const double *residual, double &trace) {
+  int pivot = -1;
+  trace = 0;
+  for (int i = 0; i < m; ++i) {
+    trace += residual[i] > 0 ? residual[i] : 0;
+    if (residual[i] > 0 && (pivot < 0 || residual[i] > residual[pivot]))
+      pivot = i;
+  }
+  return pivot;
+}
+
+/// Rows order[0], order[1], ... of gram become those of L with gram = L^T L up
+/// to `limit` in the trace. Returns how many.
+SS_INLINE int factorize(int m, double *gram, double limit, int *order) {
+  double residual[mostRows]; // negative: has been the pivot
+  for (int i = 0; i < m; ++i)
+    residual[i] = gram[i * m + i];
+  for (int step = 0; step < m; ++step) {
+    double trace;
+    const int p = findPivot(m, residual, trace);
+    if (p < 0 || trace <= limit)
+      return step;
+    order[step] = p;
+    double *row = gram + p * m;
+    for (int s = 0; s < step; ++s) {
+      const double *before = gram + order[s] * m;
+      const double factor = before[p];
+      for (int j = 0; j < m; ++j)
+        row[j] -= factor * before[j];
+    }
+    const double pivot = residual[p], inverse = 1 / __builtin_sqrt(pivot);
+    for (int j = 0; j < m; ++j) {
+      const bool used = residual[j] < 0;
+      row[j] = j == p ? pivot * inverse : used ? 0 : row[j] * inverse;
+      const double left = residual[j] - row[j] * row[j];
+      residual[j] = j == p || used ? -1 : left > 0 ? left : 0;
+    }
+  }
+  return m;
+}
+
+/// What the rotations of a sweep were like, squared: the largest cosine, and the
+/// largest share of one row that was mixed into another, relative to the other's
+/// length; between wanted rows, and between a wanted one (into it) and another.
+struct SweepMaximum {
+  float cosine = 0, mixing = 0, cosineOfOne = 0, mixingOfOne = 0;
+};
+
+SS_INLINE float larger(float x, float y) { return x > y ? x : y; }
+
+/// Makes two rows of squared lengths p and q orthogonal. Those shorter than
+/// `least`, squared, are not wanted.
+SS_INLINE void rotate(int vectors, Floats *x, Floats *y, float &p, float &q,
+                      float least, SweepMaximum &seen) {
+  Floats dots;
+  setZero(dots);
+  for (int i = 0; i < vectors; ++i)
+    dots += x[i] * y[i];
+  const float d = sumFloats(dots);
+  const bool both = p >= least && q >= least, none = p < least && q < least;
+  const float allowed = both   ? ofWanted * ofWanted
+                        : none ? ofOthers * ofOthers
+                               : ofOne * ofOne;
+  if (!(d * d > allowed * p * q))
+    return;
+  const float delta = q - p, twice = 2 * d;
+  const float root = __builtin_sqrtf(delta * delta + twice * twice);
+  const float t = twice / (delta + __builtin_copysignf(root, delta));
+  const float c = 1 / __builtin_sqrtf(1 + t * t), s = c * t;
+  const float share = 1 / (p * q), cosine = d * d * share;
+  const float from = (p > q) == both ? p : q;
+  const float mixing = t * from * (t * from) * share;
+  if (both) {
+    seen.cosine = larger(cosine, seen.cosine);
+    seen.mixing = larger(mixing, seen.mixing);
+  } else if (!none) {
+    seen.cosineOfOne = larger(cosine, seen.cosineOfOne);
+    seen.mixingOfOne = larger(mixing, seen.mixingOfOne);
+  }
+  p -= t * d;
+  q += t * d;
+  for (int i = 0; i < vectors; ++i) {
+    const Floats before = x[i];
+    x[i] = c * before - s * y[i];
+    y[i] = s * before + c * y[i];
+  }
+}
+
+/// The players of a game in a round of a round robin of n (even), p < q.
+SS_INLINE void playersOf(int round, int game, int n, int &p, int &q) {
+  const int a = game == 0 ? 0 : 1 + (game - 1 + round) % (n - 1);
+  const int b = 1 + (n - 2 - game + round) % (n - 1);
+  p = a < b ? a : b;
+  q = a < b ? b : a;
+}
+
+SS_INLINE float squaredLength(int vectors, const Floats *x) {
+  Floats squares;
+  setZero(squares);
+  for (int i = 0; i < vectors; ++i)
+    squares += x[i] * x[i];
+  return sumFloats(squares);
+}
+
+/// Makes the rows orthogonal to each other; those of a squared length below
+/// `least` are not wanted. Returns status bits. Games of one round depend on
+/// nothing of each other: a processor overlaps them.
+SS_INLINE int jacobi(int m, int rank, float least, Rows &rows) {
+  const int vectors = (m + floatLanes - 1) / floatLanes;
+  const int n = (rank + 1) & ~1;
+  float length[mostRows];
+  for (int sweep = 0; sweep < maxSweeps; ++sweep) {
+    for (int i = 0; i < rank; ++i)
+      length[i] = squaredLength(vectors, rows.row[i]);
+    SweepMaximum seen;
+    for (int round = 0; round < n - 1; ++round)
+      for (int game = 0; game < n / 2; ++game) {
+        int p, q;
+        playersOf(round, game, n, p, q);
+        if (q < rank)
+          rotate(vectors, rows.row[p], rows.row[q], length[p], length[q], least,
+                 seen);
+      }
+    // After a pair is made orthogonal the rest of the sweep brings back at most
+    // so much: in all between wanted rows, by one other row at a time.
+    const float one = larger(seen.cosineOfOne, ofOne * ofOne);
+    if (seen.cosine * seen.mixing * (float)(n * n) <= done * done &&
+        seen.mixingOfOne * one <= done * done)
+      return 0;
+  }
+  return SS_STATUS_NOT_CONVERGED;
+}
+
+/// Unit rows in descending order of their lengths; sigma their lengths, unscaled.
+SS_INLINE void storeSorted(int m, int rank, double unscale, Rows &rows,
+                           double *gram, double *sigma) {
+  float length[mostRows];
+  for (int i = 0; i < rank; ++i)
+    length[i] = __builtin_sqrtf(squaredLength(mostVectors, rows.row[i]));
+  setZero(gram, m * m);
+  setZero(sigma, m);
+  for (int i = 0; i < rank; ++i) {
+    int place = 0;
+    for (int j = 0; j < rank; ++j)
+      place += length[j] > length[i] || (length[j] == length[i] && j < i);
+    sigma[place] = length[i] * unscale;
+    for (int j = 0; j < m; ++j)
+      gram[place * m + j] = rows.of(i)[j] / length[i];
+  }
+}
+
+/// e with x = f 2^e, f in [0.5, 1), of a positive number that is not a denormal.
+SS_INLINE int binaryExponent(double x) {
+  uint64_t bits;
+  __builtin_memcpy(&bits, &x, sizeof bits);
+  return (int)((bits >> 52) & 0x7ff) - 1022;
+}
+
+} // namespace
+
+int32_t sinkstate::routines::SS_LEVEL::gramSvd(int32_t m, double *gram,
+                                               double *sigma, double *,
+                                               double share) {
+  bool finite;
+  const double least = leastLargest(m, gram, finite);
+  if (!finite || !(least > 0)) {
+    setZero(gram, m * m);
+    setZero(sigma, m);
+    return finite ? 0 : SS_STATUS_NOT_FINITE;
+  }
+  int order[mostRows];
+  const int rank = factorize(m, gram, tail * share * share * least, order);
+  const int exponent = binaryExponent(least) >> 1;
+  const double scale = powerOfTwo(-exponent);
+  Rows rows;
+  for (int s = 0; s < rank; ++s) {
+    for (int i = 0; i < mostVectors; ++i)
+      setZero(rows.row[s][i]);
+    for (int j = 0; j < m; ++j)
+      rows.of(s)[j] = (float)(gram[order[s] * m + j] * scale);
+  }
+  const double wanted = half * share * scale;
+  const int status =
+      rank > 1 ? jacobi(m, rank, (float)(wanted * wanted * least), rows) : 0;
+  storeSorted(m, rank, powerOfTwo(exponent), rows, gram, sigma);
+  return status;
+}
