@@ -135,15 +135,11 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_f16_7c80bd86(
       ss::half stored_1[4];
       ss::load_lanes<uint2, 128>(stored_1, &rows[row_at], value_1);
       float tile[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile[e] = float(stored_1[e]);
+      ss::widen(tile, stored_1);
       ss::half stored_2[4];
       ss::load_lanes<uint2, 128>(stored_2, &rows[row_at + 128], value_1);
       float tile_1[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_1[e] = float(stored_2[e]);
+      ss::widen(tile_1, stored_2);
       const int64_t value_2 = i + 1;
       const int64_t value_3 = scratch.order[value_2];
       const bool is_true_1 = value_3 >= 0;
@@ -154,15 +150,11 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_f16_7c80bd86(
       ss::half stored_3[4];
       ss::load_lanes<uint2, 128>(stored_3, &rows[row_at_1], value_4);
       float tile_2[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_2[e] = float(stored_3[e]);
+      ss::widen(tile_2, stored_3);
       ss::half stored_4[4];
       ss::load_lanes<uint2, 128>(stored_4, &rows[row_at_1 + 128], value_4);
       float tile_3[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_3[e] = float(stored_4[e]);
+      ss::widen(tile_3, stored_4);
       const int64_t value_5 = i + 2;
       const int64_t value_6 = scratch.order[value_5];
       const bool is_true_2 = value_6 >= 0;
@@ -173,15 +165,11 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_f16_7c80bd86(
       ss::half stored_5[4];
       ss::load_lanes<uint2, 128>(stored_5, &rows[row_at_2], value_7);
       float tile_4[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_4[e] = float(stored_5[e]);
+      ss::widen(tile_4, stored_5);
       ss::half stored_6[4];
       ss::load_lanes<uint2, 128>(stored_6, &rows[row_at_2 + 128], value_7);
       float tile_5[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_5[e] = float(stored_6[e]);
+      ss::widen(tile_5, stored_6);
       const int64_t value_8 = i + 3;
       const int64_t value_9 = scratch.order[value_8];
       const bool is_true_3 = value_9 >= 0;
@@ -192,15 +180,11 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_f16_7c80bd86(
       ss::half stored_7[4];
       ss::load_lanes<uint2, 128>(stored_7, &rows[row_at_3], value_10);
       float tile_6[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_6[e] = float(stored_7[e]);
+      ss::widen(tile_6, stored_7);
       ss::half stored_8[4];
       ss::load_lanes<uint2, 128>(stored_8, &rows[row_at_3 + 128], value_10);
       float tile_7[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_7[e] = float(stored_8[e]);
+      ss::widen(tile_7, stored_8);
       ss::store_lanes<float4, 128>(&scratch.right[i][0], tile);
       ss::store_lanes<float4, 128>(&scratch.left[i][0], tile_1);
       __syncwarp();
@@ -671,15 +655,11 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_f16_7c80bd86(
               ss::half stored_1[4];
               ss::load_lanes<uint2, 128>(stored_1, &rows[row_at]);
               float tile_18[4];
-#pragma unroll
-              for (int e = 0; e < 4; ++e)
-                tile_18[e] = float(stored_1[e]);
+              ss::widen(tile_18, stored_1);
               ss::half stored_2[4];
               ss::load_lanes<uint2, 128>(stored_2, &rows[row_at + 128]);
               float tile_19[4];
-#pragma unroll
-              for (int e = 0; e < 4; ++e)
-                tile_19[e] = float(stored_2[e]);
+              ss::widen(tile_19, stored_2);
               const int64_t row_2 = base + row;
               const int64_t row_at_1 = row_2 * 256;
               ss::half rounded[4];

@@ -135,9 +135,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
       ss::float8 stored_1[4];
       ss::load_lanes<uint32_t, 128>(stored_1, &rows[row_at], value_1);
       float tile[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile[e] = float(stored_1[e]);
+      ss::widen(tile, stored_1);
       float tile_1[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
@@ -145,9 +143,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
       ss::float8 stored_2[4];
       ss::load_lanes<uint32_t, 128>(stored_2, &rows[row_at + 128], value_1);
       float tile_2[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_2[e] = float(stored_2[e]);
+      ss::widen(tile_2, stored_2);
       float tile_3[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
@@ -162,9 +158,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
       ss::float8 stored_3[4];
       ss::load_lanes<uint32_t, 128>(stored_3, &rows[row_at_1], value_4);
       float tile_4[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_4[e] = float(stored_3[e]);
+      ss::widen(tile_4, stored_3);
       float tile_5[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
@@ -172,9 +166,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
       ss::float8 stored_4[4];
       ss::load_lanes<uint32_t, 128>(stored_4, &rows[row_at_1 + 128], value_4);
       float tile_6[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_6[e] = float(stored_4[e]);
+      ss::widen(tile_6, stored_4);
       float tile_7[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
@@ -189,9 +181,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
       ss::float8 stored_5[4];
       ss::load_lanes<uint32_t, 128>(stored_5, &rows[row_at_2], value_7);
       float tile_8[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_8[e] = float(stored_5[e]);
+      ss::widen(tile_8, stored_5);
       float tile_9[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
@@ -199,9 +189,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
       ss::float8 stored_6[4];
       ss::load_lanes<uint32_t, 128>(stored_6, &rows[row_at_2 + 128], value_7);
       float tile_10[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_10[e] = float(stored_6[e]);
+      ss::widen(tile_10, stored_6);
       float tile_11[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
@@ -216,9 +204,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
       ss::float8 stored_7[4];
       ss::load_lanes<uint32_t, 128>(stored_7, &rows[row_at_3], value_10);
       float tile_12[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_12[e] = float(stored_7[e]);
+      ss::widen(tile_12, stored_7);
       float tile_13[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
@@ -226,9 +212,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
       ss::float8 stored_8[4];
       ss::load_lanes<uint32_t, 128>(stored_8, &rows[row_at_3 + 128], value_10);
       float tile_14[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_14[e] = float(stored_8[e]);
+      ss::widen(tile_14, stored_8);
       float tile_15[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
@@ -703,9 +687,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
               ss::float8 stored_1[4];
               ss::load_lanes<uint32_t, 128>(stored_1, &rows[row_at]);
               float tile_18[4];
-#pragma unroll
-              for (int e = 0; e < 4; ++e)
-                tile_18[e] = float(stored_1[e]);
+              ss::widen(tile_18, stored_1);
               float tile_19[4];
 #pragma unroll
               for (int e = 0; e < 4; ++e)
@@ -713,9 +695,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
               ss::float8 stored_2[4];
               ss::load_lanes<uint32_t, 128>(stored_2, &rows[row_at + 128]);
               float tile_20[4];
-#pragma unroll
-              for (int e = 0; e < 4; ++e)
-                tile_20[e] = float(stored_2[e]);
+              ss::widen(tile_20, stored_2);
               float tile_21[4];
 #pragma unroll
               for (int e = 0; e < 4; ++e)

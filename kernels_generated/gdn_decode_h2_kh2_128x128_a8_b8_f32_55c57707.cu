@@ -146,42 +146,12 @@ gdn_decode_h2_kh2_128x128_a8_b8_f32_55c57707_body(
       }
     } else {
       // stored components: every row [v | u] is read once
-      const int64_t whole = stored - stored % 4;
       const int64_t start = part * 4;
       ss::splat(h_q, 0.0f);
       ss::splat(h_k, 0.0f);
-      for (int64_t i = start; i < whole; i += 16) {
+      for (int64_t i = start; i < stored; i += 16) {
+        const int64_t left = stored - i;
         const int64_t row = base + i;
-        const int64_t row_at = row * 256;
-        float v_rows[4][4];
-        ss::load_rows<float4, 128>(v_rows, &rows[row_at], 256);
-        float u_rows[4][4];
-        ss::load_rows<float4, 128>(u_rows, &rows[row_at + 128], 256);
-        float weight[4];
-        ss::load_all<float>(weight, &weights[row]);
-        float decayed_weight[4];
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-          decayed_weight[e] = weight[e] * decay;
-        float dots[4];
-        ss::dot<128>(dots, v_rows, k_unit);
-        float coef[4];
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-          coef[e] = dots[e] * decayed_weight[e];
-        ss::accumulate(h_k, coef, u_rows);
-        float dots_1[4];
-        ss::dot<128>(dots_1, v_rows, q_unit);
-        float coef_1[4];
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-          coef_1[e] = dots_1[e] * decayed_weight[e];
-        ss::accumulate(h_q, coef_1, u_rows);
-      }
-
-      if (whole < stored && stored / 4 % 4 == part) {
-        const int64_t left = stored - whole;
-        const int64_t row = base + whole;
         const int64_t row_at = row * 256;
         float v_rows[4][4];
         ss::load_rows<float4, 128>(v_rows, &rows[row_at], 256, left);
@@ -217,39 +187,9 @@ gdn_decode_h2_kh2_128x128_a8_b8_f32_55c57707_body(
   }
   if (warp == warps - 1) {
     // buffered pairs, each with the decay since its own token
-    const int64_t whole = pairs - pairs % 4;
-    for (int64_t i = 0; i < whole; i += 4) {
+    for (int64_t i = 0; i < pairs; i += 4) {
+      const int64_t left = pairs - i;
       const int64_t value = state * 8 + i;
-      const int64_t key_at = value * 128;
-      float keys[4][4];
-      ss::load_rows<float4, 128>(keys, &buffer_k[key_at], 128);
-      float u_rows[4][4];
-      ss::load_rows<float4, 128>(u_rows, &buffer_u[key_at], 128);
-      float decays[4];
-      ss::load_all<float4>(decays, &buffer_g[value]);
-      float factor[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        factor[e] = expf(running_decay - decays[e]);
-      float dots[4];
-      ss::dot<128>(dots, keys, k_unit);
-      float coef[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        coef[e] = dots[e] * factor[e];
-      ss::accumulate(h_k, coef, u_rows);
-      float dots_1[4];
-      ss::dot<128>(dots_1, keys, q_unit);
-      float coef_1[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        coef_1[e] = dots_1[e] * factor[e];
-      ss::accumulate(h_q, coef_1, u_rows);
-    }
-
-    if (whole < pairs) {
-      const int64_t left = pairs - whole;
-      const int64_t value = state * 8 + whole;
       const int64_t key_at = value * 128;
       float keys[4][4];
       ss::load_rows<float4, 128>(keys, &buffer_k[key_at], 128, left);
@@ -316,7 +256,7 @@ gdn_decode_h2_kh2_128x128_a8_b8_f32_55c57707_body(
   ss::store_lanes<float4, 128>(&y[batch_row * y_stride + value_offset], output);
 }
 
-extern "C" __global__ void __launch_bounds__(32)
+extern "C" __global__ void __launch_bounds__(32, 24)
 gdn_decode_h2_kh2_128x128_a8_b8_f32_55c57707(
     const float *__restrict__ rows,
     const float *__restrict__ weights,

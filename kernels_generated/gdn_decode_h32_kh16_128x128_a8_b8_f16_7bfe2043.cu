@@ -140,11 +140,7 @@ gdn_decode_h32_kh16_128x128_a8_b8_f16_7bfe2043_body(
         ss::half stored_1[4][4];
         ss::load_rows<uint2, 128>(stored_1, &rows[base * 256 + i * 128], 128);
         float h_rows[4][4];
-#pragma unroll
-        for (int r = 0; r < 4; ++r)
-#pragma unroll
-          for (int e = 0; e < 4; ++e)
-            h_rows[r][e] = float(stored_1[r][e]);
+        ss::widen(h_rows, stored_1);
         __syncwarp();
         float coef[4];
         ss::load_all<float4>(coef, &scratch.coefficients_1[i]);
@@ -155,89 +151,39 @@ gdn_decode_h32_kh16_128x128_a8_b8_f16_7bfe2043_body(
       }
     } else {
       // stored components: every row [v | u] is read once
-      const int64_t whole = stored - stored % 8;
-      const int64_t start = part * 8;
+      const int64_t start = part * 4;
       ss::splat(h_q, 0.0f);
       ss::splat(h_k, 0.0f);
-      for (int64_t i = start; i < whole; i += 32) {
+      for (int64_t i = start; i < stored; i += 16) {
+        const int64_t left = stored - i;
         const int64_t row = base + i;
         const int64_t row_at = row * 256;
-        ss::half stored_1[8][4];
-        ss::load_rows<uint2, 128>(stored_1, &rows[row_at], 256);
-        float v_rows[8][4];
-#pragma unroll
-        for (int r = 0; r < 8; ++r)
-#pragma unroll
-          for (int e = 0; e < 4; ++e)
-            v_rows[r][e] = float(stored_1[r][e]);
-        ss::half stored_2[8][4];
-        ss::load_rows<uint2, 128>(stored_2, &rows[row_at + 128], 256);
-        float u_rows[8][4];
-#pragma unroll
-        for (int r = 0; r < 8; ++r)
-#pragma unroll
-          for (int e = 0; e < 4; ++e)
-            u_rows[r][e] = float(stored_2[r][e]);
-        float weight[8];
-        ss::load_all<float>(weight, &weights[row]);
-        float decayed_weight[8];
-#pragma unroll
-        for (int e = 0; e < 8; ++e)
-          decayed_weight[e] = weight[e] * decay;
-        float dots[8];
-        ss::dot<128>(dots, v_rows, k_unit);
-        float coef[8];
-#pragma unroll
-        for (int e = 0; e < 8; ++e)
-          coef[e] = dots[e] * decayed_weight[e];
-        ss::accumulate(h_k, coef, u_rows);
-        float dots_1[8];
-        ss::dot<128>(dots_1, v_rows, q_unit);
-        float coef_1[8];
-#pragma unroll
-        for (int e = 0; e < 8; ++e)
-          coef_1[e] = dots_1[e] * decayed_weight[e];
-        ss::accumulate(h_q, coef_1, u_rows);
-      }
-
-      if (whole < stored && stored / 8 % 4 == part) {
-        const int64_t left = stored - whole;
-        const int64_t row = base + whole;
-        const int64_t row_at = row * 256;
-        ss::half stored_1[8][4];
+        ss::half stored_1[4][4];
         ss::load_rows<uint2, 128>(stored_1, &rows[row_at], 256, left);
-        float v_rows[8][4];
-#pragma unroll
-        for (int r = 0; r < 8; ++r)
-#pragma unroll
-          for (int e = 0; e < 4; ++e)
-            v_rows[r][e] = float(stored_1[r][e]);
-        ss::half stored_2[8][4];
+        float v_rows[4][4];
+        ss::widen(v_rows, stored_1);
+        ss::half stored_2[4][4];
         ss::load_rows<uint2, 128>(stored_2, &rows[row_at + 128], 256, left);
-        float u_rows[8][4];
-#pragma unroll
-        for (int r = 0; r < 8; ++r)
-#pragma unroll
-          for (int e = 0; e < 4; ++e)
-            u_rows[r][e] = float(stored_2[r][e]);
-        float weight[8];
+        float u_rows[4][4];
+        ss::widen(u_rows, stored_2);
+        float weight[4];
         ss::load_all<float>(weight, &weights[row], left);
-        float decayed_weight[8];
+        float decayed_weight[4];
 #pragma unroll
-        for (int e = 0; e < 8; ++e)
+        for (int e = 0; e < 4; ++e)
           decayed_weight[e] = weight[e] * decay;
-        float dots[8];
+        float dots[4];
         ss::dot<128>(dots, v_rows, k_unit);
-        float coef[8];
+        float coef[4];
 #pragma unroll
-        for (int e = 0; e < 8; ++e)
+        for (int e = 0; e < 4; ++e)
           coef[e] = dots[e] * decayed_weight[e];
         ss::accumulate(h_k, coef, u_rows);
-        float dots_1[8];
+        float dots_1[4];
         ss::dot<128>(dots_1, v_rows, q_unit);
-        float coef_1[8];
+        float coef_1[4];
 #pragma unroll
-        for (int e = 0; e < 8; ++e)
+        for (int e = 0; e < 4; ++e)
           coef_1[e] = dots_1[e] * decayed_weight[e];
         ss::accumulate(h_q, coef_1, u_rows);
       }
@@ -250,42 +196,12 @@ gdn_decode_h32_kh16_128x128_a8_b8_f16_7bfe2043_body(
   }
   if (warp == warps - 1) {
     // buffered pairs, each with the decay since its own token
-    const int64_t whole = pairs - pairs % 4;
-    for (int64_t i = 0; i < whole; i += 4) {
+    for (int64_t i = 0; i < pairs; i += 4) {
+      const int64_t left = pairs - i;
       const int64_t key_at = ((slot * 16 + key_head) * 8 + i) * 128;
       float keys[4][4];
-      ss::load_rows<float4, 128>(keys, &buffer_k[key_at], 128);
-      const int64_t pair = state * 8 + i;
-      float u_rows[4][4];
-      ss::load_rows<float4, 128>(u_rows, &buffer_u[pair * 128], 128);
-      float decays[4];
-      ss::load_all<float4>(decays, &buffer_g[pair]);
-      float factor[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        factor[e] = expf(running_decay - decays[e]);
-      float dots[4];
-      ss::dot<128>(dots, keys, k_unit);
-      float coef[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        coef[e] = dots[e] * factor[e];
-      ss::accumulate(h_k, coef, u_rows);
-      float dots_1[4];
-      ss::dot<128>(dots_1, keys, q_unit);
-      float coef_1[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        coef_1[e] = dots_1[e] * factor[e];
-      ss::accumulate(h_q, coef_1, u_rows);
-    }
-
-    if (whole < pairs) {
-      const int64_t left = pairs - whole;
-      const int64_t key_at = ((slot * 16 + key_head) * 8 + whole) * 128;
-      float keys[4][4];
       ss::load_rows<float4, 128>(keys, &buffer_k[key_at], 128, left);
-      const int64_t pair = state * 8 + whole;
+      const int64_t pair = state * 8 + i;
       float u_rows[4][4];
       ss::load_rows<float4, 128>(u_rows, &buffer_u[pair * 128], 128, left);
       float decays[4];
@@ -351,7 +267,7 @@ gdn_decode_h32_kh16_128x128_a8_b8_f16_7bfe2043_body(
   ss::store_lanes<float4, 128>(&y[batch_row * y_stride + value_offset], output);
 }
 
-extern "C" __global__ void __launch_bounds__(32)
+extern "C" __global__ void __launch_bounds__(32, 24)
 gdn_decode_h32_kh16_128x128_a8_b8_f16_7bfe2043(
     const ss::half *__restrict__ rows,
     const float *__restrict__ weights,

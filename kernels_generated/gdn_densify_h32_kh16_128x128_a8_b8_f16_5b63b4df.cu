@@ -53,11 +53,7 @@ gdn_densify_h32_kh16_128x128_a8_b8_f16_5b63b4df(
         ss::half stored_1[4][4];
         ss::load_rows<uint2, 128>(stored_1, &rows[base * 256 + i * 128], 128);
         float h_rows[4][4];
-#pragma unroll
-        for (int r = 0; r < 4; ++r)
-#pragma unroll
-          for (int e = 0; e < 4; ++e)
-            h_rows[r][e] = float(stored_1[r][e]);
+        ss::widen(h_rows, stored_1);
         const float decay = expf(decay_before);
 #pragma unroll
         for (int r = 0; r < 4; ++r)
@@ -74,9 +70,7 @@ gdn_densify_h32_kh16_128x128_a8_b8_f16_5b63b4df(
           ss::half stored_1[4];
           ss::load_all<uint2>(stored_1, &rows[row_at + i]);
           float tile[4];
-#pragma unroll
-          for (int e = 0; e < 4; ++e)
-            tile[e] = float(stored_1[e]);
+          ss::widen(tile, stored_1);
           const float weight = weights[row];
           float tile_1[4];
 #pragma unroll
@@ -89,9 +83,7 @@ gdn_densify_h32_kh16_128x128_a8_b8_f16_5b63b4df(
           ss::half stored_2[4];
           ss::load_lanes<uint2, 128>(stored_2, &rows[row_at + 128]);
           float tile_3[4];
-#pragma unroll
-          for (int e = 0; e < 4; ++e)
-            tile_3[e] = float(stored_2[e]);
+          ss::widen(tile_3, stored_2);
 #pragma unroll
           for (int r = 0; r < 4; ++r)
 #pragma unroll

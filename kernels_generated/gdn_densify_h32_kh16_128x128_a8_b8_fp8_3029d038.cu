@@ -52,9 +52,7 @@ gdn_densify_h32_kh16_128x128_a8_b8_fp8_3029d038(
         ss::float8 stored_1[4];
         ss::load_all<uint32_t>(stored_1, &rows[row_at + i]);
         float tile[4];
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-          tile[e] = float(stored_1[e]);
+        ss::widen(tile, stored_1);
         float tile_1[4];
 #pragma unroll
         for (int e = 0; e < 4; ++e)
@@ -71,9 +69,7 @@ gdn_densify_h32_kh16_128x128_a8_b8_fp8_3029d038(
         ss::float8 stored_2[4];
         ss::load_lanes<uint32_t, 128>(stored_2, &rows[row_at + 128]);
         float tile_4[4];
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-          tile_4[e] = float(stored_2[e]);
+        ss::widen(tile_4, stored_2);
         float tile_5[4];
 #pragma unroll
         for (int e = 0; e < 4; ++e)

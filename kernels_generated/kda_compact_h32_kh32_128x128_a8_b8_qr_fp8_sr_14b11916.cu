@@ -120,11 +120,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       ss::float8 stored_1[8][4];
       ss::load_rows<uint32_t, 128>(stored_1, &rows[row_at], 256, left);
       float tile_1[8][4];
-#pragma unroll
-      for (int r = 0; r < 8; ++r)
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-          tile_1[r][e] = float(stored_1[r][e]);
+      ss::widen(tile_1, stored_1);
       float tile_2[8][4];
 #pragma unroll
       for (int r = 0; r < 8; ++r)
@@ -201,9 +197,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       ss::float8 stored_1[4];
       ss::load_lanes<uint32_t, 128>(stored_1, &rows[row_at], value_2);
       float tile_1[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_1[e] = float(stored_1[e]);
+      ss::widen(tile_1, stored_1);
       float tile_2[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
@@ -211,9 +205,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       ss::float8 stored_2[4];
       ss::load_lanes<uint32_t, 128>(stored_2, &rows[row_at + 128], value_2);
       float tile_3[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_3[e] = float(stored_2[e]);
+      ss::widen(tile_3, stored_2);
       float tile_4[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
@@ -228,9 +220,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       ss::float8 stored_3[4];
       ss::load_lanes<uint32_t, 128>(stored_3, &rows[row_at_1], value_5);
       float tile_5[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_5[e] = float(stored_3[e]);
+      ss::widen(tile_5, stored_3);
       float tile_6[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
@@ -238,9 +228,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       ss::float8 stored_4[4];
       ss::load_lanes<uint32_t, 128>(stored_4, &rows[row_at_1 + 128], value_5);
       float tile_7[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_7[e] = float(stored_4[e]);
+      ss::widen(tile_7, stored_4);
       float tile_8[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
@@ -255,9 +243,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       ss::float8 stored_5[4];
       ss::load_lanes<uint32_t, 128>(stored_5, &rows[row_at_2], value_8);
       float tile_9[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_9[e] = float(stored_5[e]);
+      ss::widen(tile_9, stored_5);
       float tile_10[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
@@ -265,9 +251,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       ss::float8 stored_6[4];
       ss::load_lanes<uint32_t, 128>(stored_6, &rows[row_at_2 + 128], value_8);
       float tile_11[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_11[e] = float(stored_6[e]);
+      ss::widen(tile_11, stored_6);
       float tile_12[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
@@ -282,9 +266,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       ss::float8 stored_7[4];
       ss::load_lanes<uint32_t, 128>(stored_7, &rows[row_at_3], value_11);
       float tile_13[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_13[e] = float(stored_7[e]);
+      ss::widen(tile_13, stored_7);
       float tile_14[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
@@ -292,9 +274,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       ss::float8 stored_8[4];
       ss::load_lanes<uint32_t, 128>(stored_8, &rows[row_at_3 + 128], value_11);
       float tile_15[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_15[e] = float(stored_8[e]);
+      ss::widen(tile_15, stored_8);
       float tile_16[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
@@ -381,11 +361,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       ss::float8 stored_1[8][4];
       ss::load_rows<uint32_t, 128>(stored_1, &rows[row_at], 256, left);
       float tile_1[8][4];
-#pragma unroll
-      for (int r = 0; r < 8; ++r)
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-          tile_1[r][e] = float(stored_1[r][e]);
+      ss::widen(tile_1, stored_1);
       float tile_2[8][4];
 #pragma unroll
       for (int r = 0; r < 8; ++r)
@@ -1193,9 +1169,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
               ss::float8 stored_1[4];
               ss::load_lanes<uint32_t, 128>(stored_1, &rows[row_at]);
               float tile_20[4];
-#pragma unroll
-              for (int e = 0; e < 4; ++e)
-                tile_20[e] = float(stored_1[e]);
+              ss::widen(tile_20, stored_1);
               float tile_21[4];
 #pragma unroll
               for (int e = 0; e < 4; ++e)
@@ -1203,9 +1177,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
               ss::float8 stored_2[4];
               ss::load_lanes<uint32_t, 128>(stored_2, &rows[row_at + 128]);
               float tile_22[4];
-#pragma unroll
-              for (int e = 0; e < 4; ++e)
-                tile_22[e] = float(stored_2[e]);
+              ss::widen(tile_22, stored_2);
               float tile_23[4];
 #pragma unroll
               for (int e = 0; e < 4; ++e)

@@ -58,9 +58,7 @@ kda_densify_h32_kh32_128x128_a8_b8_fp8_sr_a07dd90e(
         ss::float8 stored_1[4];
         ss::load_all<uint32_t>(stored_1, &rows[row_at + i]);
         float tile_1[4];
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-          tile_1[e] = float(stored_1[e]);
+        ss::widen(tile_1, stored_1);
         float tile_2[4];
 #pragma unroll
         for (int e = 0; e < 4; ++e)
@@ -77,9 +75,7 @@ kda_densify_h32_kh32_128x128_a8_b8_fp8_sr_a07dd90e(
         ss::float8 stored_2[4];
         ss::load_lanes<uint32_t, 128>(stored_2, &rows[row_at + 128]);
         float tile_5[4];
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-          tile_5[e] = float(stored_2[e]);
+        ss::widen(tile_5, stored_2);
         float tile_6[4];
 #pragma unroll
         for (int e = 0; e < 4; ++e)

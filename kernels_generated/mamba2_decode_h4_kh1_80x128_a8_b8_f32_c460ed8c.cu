@@ -119,50 +119,27 @@ mamba2_decode_h4_kh1_80x128_a8_b8_f32_c460ed8c_body(
       }
     } else {
       // stored components: every row [v | u] is read once
-      const int64_t whole = stored - stored % 8;
-      const int64_t start = part * 8;
+      const int64_t start = part * 4;
       ss::splat(h_q, 0.0f);
-      for (int64_t i = start; i < whole; i += 16) {
+      for (int64_t i = start; i < stored; i += 8) {
+        const int64_t left = stored - i;
         const int64_t row = base + i;
         const int64_t row_at = row * 208;
-        float v_rows[8][4];
-        ss::load_rows<float4, 128>(v_rows, &rows[row_at], 208);
-        float u_rows[8][4];
-        ss::load_rows<float4, 80>(u_rows, &rows[row_at + 128], 208);
-        float weight[8];
-        ss::load_all<float>(weight, &weights[row]);
-        float decayed_weight[8];
-#pragma unroll
-        for (int e = 0; e < 8; ++e)
-          decayed_weight[e] = weight[e] * decay;
-        float dots[8];
-        ss::dot<128>(dots, v_rows, q_tile);
-        float coef[8];
-#pragma unroll
-        for (int e = 0; e < 8; ++e)
-          coef[e] = dots[e] * decayed_weight[e];
-        ss::accumulate(h_q, coef, u_rows);
-      }
-
-      if (whole < stored && stored / 8 % 2 == part) {
-        const int64_t left = stored - whole;
-        const int64_t row = base + whole;
-        const int64_t row_at = row * 208;
-        float v_rows[8][4];
+        float v_rows[4][4];
         ss::load_rows<float4, 128>(v_rows, &rows[row_at], 208, left);
-        float u_rows[8][4];
+        float u_rows[4][4];
         ss::load_rows<float4, 80>(u_rows, &rows[row_at + 128], 208, left);
-        float weight[8];
+        float weight[4];
         ss::load_all<float>(weight, &weights[row], left);
-        float decayed_weight[8];
+        float decayed_weight[4];
 #pragma unroll
-        for (int e = 0; e < 8; ++e)
+        for (int e = 0; e < 4; ++e)
           decayed_weight[e] = weight[e] * decay;
-        float dots[8];
+        float dots[4];
         ss::dot<128>(dots, v_rows, q_tile);
-        float coef[8];
+        float coef[4];
 #pragma unroll
-        for (int e = 0; e < 8; ++e)
+        for (int e = 0; e < 4; ++e)
           coef[e] = dots[e] * decayed_weight[e];
         ss::accumulate(h_q, coef, u_rows);
       }
@@ -173,48 +150,25 @@ mamba2_decode_h4_kh1_80x128_a8_b8_f32_c460ed8c_body(
   }
   if (warp == warps - 1) {
     // buffered pairs, each with the decay since its own token
-    const int64_t whole = pairs - pairs % 8;
-    for (int64_t i = 0; i < whole; i += 8) {
+    for (int64_t i = 0; i < pairs; i += 4) {
+      const int64_t left = pairs - i;
       const int64_t key_at = ((slot + key_head) * 8 + i) * 128;
-      float keys[8][4];
-      ss::load_rows<float4, 128>(keys, &buffer_k[key_at], 128);
-      const int64_t pair = state * 8 + i;
-      float u_rows[8][4];
-      ss::load_rows<float4, 80>(u_rows, &buffer_u[pair * 80], 80);
-      float decays[8];
-      ss::load_all<float4>(decays, &buffer_g[pair]);
-      float factor[8];
-#pragma unroll
-      for (int e = 0; e < 8; ++e)
-        factor[e] = expf(running_decay - decays[e]);
-      float dots[8];
-      ss::dot<128>(dots, keys, q_tile);
-      float coef[8];
-#pragma unroll
-      for (int e = 0; e < 8; ++e)
-        coef[e] = dots[e] * factor[e];
-      ss::accumulate(h_q, coef, u_rows);
-    }
-
-    if (whole < pairs) {
-      const int64_t left = pairs - whole;
-      const int64_t key_at = ((slot + key_head) * 8 + whole) * 128;
-      float keys[8][4];
+      float keys[4][4];
       ss::load_rows<float4, 128>(keys, &buffer_k[key_at], 128, left);
-      const int64_t pair = state * 8 + whole;
-      float u_rows[8][4];
+      const int64_t pair = state * 8 + i;
+      float u_rows[4][4];
       ss::load_rows<float4, 80>(u_rows, &buffer_u[pair * 80], 80, left);
-      float decays[8];
+      float decays[4];
       ss::load_all<float>(decays, &buffer_g[pair], left);
-      float factor[8];
+      float factor[4];
 #pragma unroll
-      for (int e = 0; e < 8; ++e)
+      for (int e = 0; e < 4; ++e)
         factor[e] = expf(running_decay - decays[e]);
-      float dots[8];
+      float dots[4];
       ss::dot<128>(dots, keys, q_tile);
-      float coef[8];
+      float coef[4];
 #pragma unroll
-      for (int e = 0; e < 8; ++e)
+      for (int e = 0; e < 4; ++e)
         coef[e] = dots[e] * factor[e];
       ss::accumulate(h_q, coef, u_rows);
     }
@@ -258,7 +212,7 @@ mamba2_decode_h4_kh1_80x128_a8_b8_f32_c460ed8c_body(
   ss::store_lanes<float4, 80>(&y[batch_row * y_stride + value_offset], output);
 }
 
-extern "C" __global__ void __launch_bounds__(32, 20)
+extern "C" __global__ void __launch_bounds__(32, 32)
 mamba2_decode_h4_kh1_80x128_a8_b8_f32_c460ed8c(
     const float *__restrict__ rows,
     const float *__restrict__ weights,

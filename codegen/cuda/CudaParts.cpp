@@ -2,6 +2,7 @@
 
 #include "codegen/cuda/CudaTypes.h"
 #include "codegen/cuda/KernelPrinter.h"
+#include "dialect/ssk/SSKWarps.h"
 #include "passes/ssk/LaneLayout.h"
 
 using namespace mlir;

@@ -52,7 +52,8 @@ def SSK_Dialect : Dialect {
     /// that has it. All other arguments do not alias.
     static constexpr ::llvm::StringLiteral kMayAliasAttr = "ssk.may_alias";
     /// Argument attribute (integer) of an i32 or i64: a positive number that
-    /// divides it, a promise of the caller that allows wide accesses.
+    /// divides it, a promise of the caller that allows wide accesses. Of a global of
+    /// them: it divides every element.
     static constexpr ::llvm::StringLiteral kDivisibleByAttr = "ssk.divisible_by";
     /// Attribute (unit) of an `scf.for`: its iterations may run at the same time,
     /// none reads what another one writes. It ends its kernel, which writes no

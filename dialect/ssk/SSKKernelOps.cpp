@@ -86,11 +86,12 @@ LogicalResult KernelOp::verify() {
       return emitOpError("argument ")
              << index << " has 'ssk.may_alias' and type " << type
              << ", expected !ssk.global";
+    auto global = dyn_cast<GlobalType>(type);
     if (getArgAttr(index, SSKDialect::kDivisibleByAttr) &&
-        !isa<IntegerType>(type))
+        !isa<IntegerType>(global ? global.getElementType() : type))
       return emitOpError("argument ")
              << index << " has 'ssk.divisible_by' and type " << type
-             << ", expected i32 or i64";
+             << ", expected i32 or i64, or a global of them";
   }
   return success();
 }

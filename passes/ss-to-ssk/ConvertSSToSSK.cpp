@@ -206,6 +206,9 @@ struct ConvertSSToSSK final
     SmallVector<StringRef> names = {"q_stride", "k_stride", "v_stride", "y_stride"};
     if (shape.channelDecay)
       names.push_back("gate_stride");
+    // Matrices follow each other, or lie where rows of a pool begin.
+    if (shape.dv * shape.dk % 4 == 0 && (shape.dv + shape.dk) % 4 == 0)
+      names.push_back("matrix_base");
     for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i)
       if (llvm::is_contained(names, kernel.getArgumentName(i)))
         kernel.setArgAttr(i, ssk::SSKDialect::kDivisibleByAttr, builder.getI64IntegerAttr(4));

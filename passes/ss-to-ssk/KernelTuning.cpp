@@ -24,38 +24,58 @@ enum class Kernels {
   init
 };
 
+/// The elements of the rows that it is for.
+enum class Elements { any, f32, narrow };
+
 struct Row {
   StringLiteral device;
   Kernels kernels;
+  Elements elements;
   KernelTuning tuning;
 };
 } // namespace
 
 // The first row that fits holds. docs/rationale.md, "What was measured and
-// dropped", has the figures and how they were taken.
+// dropped" and "Decode with little of the first cache", has the figures and how
+// they were taken.
 static const Row kRows[] = {
     {"cpu",
      Kernels::all,
+     Elements::any,
      {1, 1, 1, std::nullopt,
       "one row at a time leaves the vector registers to the sums; the next "
       "state's memory is asked for meanwhile",
       /*asksAhead=*/true}},
     {"sm_90",
      Kernels::decodeWithoutDelta,
+     Elements::f32,
      {4, 1, 2, 32,
       "four rows in 64 registers and 32 resident blocks: 75 to 70 us on an H200 "
-      "(B = 128, ranks nemo4b), 54 to 46 with rows of 16 bits; 24 blocks 3 % "
-      "slower, 2 % faster with rows of 16 and 8 bits; two warps a state 10.9 to "
-      "9.3 us at B = 8, four 9.5"}},
+      "(B = 128, ranks nemo4b), 72 with 24; two warps a state 10.9 to 9.3 us at "
+      "B = 8, four 9.5"}},
+    {"sm_90",
+     Kernels::decodeWithoutDelta,
+     Elements::narrow,
+     {4, 1, 2, 24,
+      "four rows and 24 resident blocks: 54 to 45 us on an H200 in f16 (B = 128, "
+      "ranks nemo4b), 63 to 34 in fp8; 28 and 32 blocks 2 to 8 % slower, or "
+      "spills"}},
     {"sm_90",
      Kernels::decodeChannels,
-     {4, 1, 4, 24,
+     Elements::f32,
+     {4, 1, 4, 20,
       "left alone, the GPU's compiler serialises the loads: 57.7 to 47.3 us on "
-      "an H200 with 24 resident blocks (B = 128, ranks qwen9b), 20 or 28 up to "
-      "5 % slower; eight rows 1 to 4 % slower; four warps a state 16.8 to 9.5 us "
-      "at B = 8"}},
+      "an H200 with 20 or 24 resident blocks (B = 128, ranks qwen9b); eight rows "
+      "1 to 4 % slower; four warps a state 16.8 to 9.5 us at B = 8"}},
+    {"sm_90",
+     Kernels::decodeChannels,
+     Elements::narrow,
+     {4, 1, 4, 24,
+      "24 resident blocks: 33.7 us in f16 and 28.2 in fp8 on an H200 (B = 128, "
+      "ranks qwen9b), with 20 34.0 and 29.7"}},
     {"sm_90",
      Kernels::decodeDelta,
+     Elements::any,
      {4, 1, 4, 24,
       "four rows hide the latency of memory; 24 resident blocks 46 to 44 us on an "
       "H200 (B = 128, ranks qwen9b), as 32 share the first cache; eight rows of "
@@ -63,17 +83,20 @@ static const Row kRows[] = {
       "19.4 to 8.9 us at B = 8"}},
     {"sm_90",
      Kernels::compactWithoutDelta,
+     Elements::any,
      {4, 1, 1, 16,
       "128 registers instead of 168 leave more to the decodes that run beside "
       "it: 2 to 5 % of a step on an H200 (B = 128, ranks nemo4b); under the "
       "delta rule 1 to 4 % slower"}},
     {"sm_90",
      Kernels::init,
+     Elements::any,
      {4, 1, 1, 3,
       "the scratch of three blocks fits a multiprocessor of an H200",
       /*asksAhead=*/false, /*warps=*/4}},
     {"sm_90",
      Kernels::all,
+     Elements::any,
      {4, 1, 1, std::nullopt,
       "four rows hide the latency of memory; with one warp a block none waits "
       "for the largest state: 2 to 6 % faster on an H200 than four warps"}},
@@ -82,6 +105,11 @@ static const Row kRows[] = {
 ArrayRef<StringLiteral> getTunedDevices() {
   static const StringLiteral devices[] = {"cpu", "sm_90"};
   return devices;
+}
+
+static bool fits(Elements elements, const LayerShape &shape) {
+  return elements == Elements::any ||
+         (elements == Elements::narrow) == shape.isNarrow();
 }
 
 static bool fits(Kernels kernels, StringRef role, const LayerShape &shape) {
@@ -106,7 +134,8 @@ static bool fits(Kernels kernels, StringRef role, const LayerShape &shape) {
 KernelTuning getKernelTuning(StringRef device, StringRef role,
                              const LayerShape &shape) {
   for (const Row &row : kRows)
-    if (row.device == device && fits(row.kernels, role, shape)) {
+    if (row.device == device && fits(row.kernels, role, shape) &&
+        fits(row.elements, shape)) {
       KernelTuning tuning = row.tuning;
       // Other kernels of layers without the delta rule read one row at a time,
       // and have the registers for twice as many.

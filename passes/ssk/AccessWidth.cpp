@@ -26,6 +26,7 @@ static int64_t getKnownDivisor(Value value, unsigned depth);
 
 static int64_t getDivisorOfArgument(BlockArgument argument, unsigned depth) {
   Operation *parent = argument.getOwner()->getParentOp();
+  // Of a global: what divides each of its elements.
   if (auto loop = dyn_cast<scf::ForOp>(parent); loop && argument == loop.getInductionVar())
     return std::min(getKnownDivisor(loop.getLowerBound(), depth),
                     getKnownDivisor(loop.getStep(), depth));
@@ -57,6 +58,9 @@ static int64_t getKnownDivisor(Value value, unsigned depth) {
           [&](auto op) { return of(op.getIn()); })
       .Case<arith::SelectOp>([&](arith::SelectOp op) {
         return std::min(of(op.getTrueValue()), of(op.getFalseValue()));
+      })
+      .Case<ReadOp>([&](ReadOp op) {
+        return isa<GlobalType>(op.getMemory().getType()) ? of(op.getMemory()) : int64_t(1);
       })
       .Default([](Operation *) { return int64_t(1); });
 }

@@ -117,17 +117,30 @@ static llvm::SmallPtrSet<Operation *, 16> findPitched(KernelOp kernel) {
   return pitched;
 }
 
+/// The smallest number from `columns` on that is `wanted` above a multiple of `step`.
+static int64_t getPitch(int64_t columns, int64_t step, int64_t wanted) {
+  return columns + ((wanted - columns) % step + step) % step;
+}
+
 /// Products read columns of matrices: where every row begins in the same one of
-/// the 32 banks of 4 bytes, rows are set 8 banks apart.
+/// the 32 banks of 4 bytes, rows are set 8 banks apart. Chunks of f32 that several
+/// warps multiply are read along both sides at once, 8 of one by 4 of the other:
+/// rows 20 banks apart are in different ones either way.
 void Prepare::setPitches() {
-  constexpr int64_t bytesOfBanks = 128, shift = 32;
+  constexpr int64_t banks = 32, shift = 8, shiftOfBoth = 20, mostPadding = 8;
   const auto pitched = findPitched(getOperation());
   for (AllocOp alloc : getOperation().getBody().getOps<AllocOp>()) {
     auto type = cast<SharedType>(alloc.getResult().getType());
-    int64_t element = type.getElementType().getIntOrFloatBitWidth() / 8;
-    if (pitched.contains(alloc) && type.getRank() == 2 &&
-        type.getShape()[1] * element % bytesOfBanks == 0)
-      alloc.setPitch(type.getShape()[1] + shift / element);
+    if (!pitched.contains(alloc) || type.getRank() != 2)
+      continue;
+    const int64_t width = type.getElementType().getIntOrFloatBitWidth() / 32;
+    const int64_t columns = type.getShape()[1];
+    const int64_t both = getPitch(columns, banks, shiftOfBoth);
+    if (getOperation().getWarpsOfProgram() > 1 && width == 1 &&
+        both - columns <= mostPadding && both != columns)
+      alloc.setPitch(both);
+    else if (columns * width % banks == 0)
+      alloc.setPitch(columns + shift / width);
   }
 }
 

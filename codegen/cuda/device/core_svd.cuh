@@ -166,6 +166,17 @@ __device__ __forceinline__ bool find_rotation(double d, double p, double q, doub
   return true;
 }
 
+/// The players of a game in a round of a round robin of n (even), p < q.
+__device__ __forceinline__ void players_of(int round, int game, int n, int &p, int &q) {
+  int a = game == 0 ? 0 : game - 1 + round;
+  int b = n - 2 - game + round;
+  if (game != 0)
+    a = 1 + (a >= n - 1 ? a - (n - 1) : a);
+  b = 1 + (b >= n - 1 ? b - (n - 1) : b);
+  p = a < b ? a : b;
+  q = a < b ? b : a;
+}
+
 /// One round: every group of lanes makes its pair of rows orthogonal.
 template <int M, int LD>
 __device__ __forceinline__ void play_round(int m, int rank, int round, double tolerance, double *c,

@@ -9,9 +9,6 @@
 #include "ss/small_matrix.cuh"
 #include "ss/warps.cuh"
 
-#ifndef SS_GROUP
-#define SS_GROUP(M) (M > 96 ? 8 : 4)
-#endif
 namespace ss {
 namespace gram {
 using namespace small_matrix;
@@ -33,9 +30,15 @@ __device__ __forceinline__ unsigned key_of(double residual, int index) {
   return residual > 0.0 ? (unsigned(high_word(residual)) & ~127u) | unsigned(127 - index) : 0u;
 }
 
+/// Lanes that have a row together: so few that most of what a pair of rows needs is done once, and
+/// as many as the warps have for M / 2 pairs.
+__device__ constexpr int lanes_of_row(int rows, int warps) {
+  return 64 * warps >= 8 * rows ? 8 : 64 * warps >= 4 * rows ? 4 : 2;
+}
+
 /// The part of a row of M floats that a lane holds; a group of lanes has the row.
-template <int M, int LD> struct Slice {
-  static constexpr int group = SS_GROUP(M), groups = kLanes / group;
+template <int W, int M, int LD> struct Slice {
+  static constexpr int group = lanes_of_row(M, W), groups = kLanes / group;
   static constexpr int width = M % 4 == 0 && LD % 2 == 0 ? 4 : 1;
   static constexpr int steps = (M + group * width - 1) / (group * width), size = steps * width;
 
@@ -77,11 +80,11 @@ template <int M, int LD> struct Slice {
     return x;
   }
   static __device__ __forceinline__ float dot(const float (&x)[size], const float (&y)[size]) {
-    float sums[2] = {0.0f, 0.0f};
+    float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 #pragma unroll
     for (int e = 0; e < size; ++e)
-      sums[e % 2] = fmaf(x[e], y[e], sums[e % 2]);
-    return sum(sums[0] + sums[1]);
+      sums[e % 4] = fmaf(x[e], y[e], sums[e % 4]);
+    return sum((sums[0] + sums[2]) + (sums[1] + sums[3]));
   }
 };
 
@@ -147,7 +150,8 @@ __device__ __forceinline__ int factorize(int m, double (&gram)[M][LD], double li
       value = next > key ? residual[r] : value;
       key = next > key ? next : key;
     }
-    const unsigned best = best_of_warps(key, value, exchange, step & 1);
+    double inverse = reciprocal_sqrt(value); // while the warps meet
+    const unsigned best = best_of_warps(key, value, inverse, exchange, step & 1);
     if (best == 0u)
       return step;
     if (value <= limit) { // so that the trace may be
@@ -159,7 +163,6 @@ __device__ __forceinline__ int factorize(int m, double (&gram)[M][LD], double li
         return step;
     }
     const int p = 127 - int(best & 127u), from = places.of[p];
-    const double inverse = reciprocal_sqrt(value);
     if (thread_of<W>() == 0) {
       const int moved = places.at[step];
       places.of[moved] = from;
@@ -260,41 +263,6 @@ __device__ __forceinline__ Rotation find_rotation(float d, float &p, float &q, f
   return {rsqrtf(fmaf(t, t, 1.0f)), t};
 }
 
-/// Four rows: what a lane holds of them, their squared lengths, and what their elements are still to
-/// be multiplied by. A rotation then takes one product and sum an element.
-template <int M, int LD> struct Rows {
-  using Row = Slice<M, LD>;
-  float row[4][Row::size], length[4], scale[4];
-
-  __device__ __forceinline__ float dot(int i, int j) const {
-    return Row::dot(row[i], row[j]) * (scale[i] * scale[j]);
-  }
-  __device__ __forceinline__ void apply(int i, int j, Rotation r) {
-    const float down = r.tangent * rough_quotient(scale[j], scale[i]);
-    const float up = r.tangent * rough_quotient(scale[i], scale[j]);
-#pragma unroll
-    for (int e = 0; e < Row::size; ++e) {
-      const float x = row[i][e];
-      row[i][e] = fmaf(-down, row[j][e], x);
-      row[j][e] = fmaf(up, x, row[j][e]);
-    }
-    scale[i] *= r.cosine;
-    scale[j] *= r.cosine;
-  }
-  /// Makes rows i and j, and k and l, orthogonal. Returns whether they changed.
-  __device__ __forceinline__ bool rotate(int i, int j, int k, int l, float least,
-                                         SweepMaximum &seen) {
-    const float d = dot(i, j), e = dot(k, l);
-    const Rotation first = find_rotation(d, length[i], length[j], least, seen);
-    const Rotation second = find_rotation(e, length[k], length[l], least, seen);
-    if (first.tangent == 0.0f && second.tangent == 0.0f)
-      return false;
-    apply(i, j, first);
-    apply(k, l, second);
-    return true;
-  }
-};
-
 /// What is known of the rows beside their elements: the squares of their lengths, and what the
 /// elements are still to be multiplied by.
 template <int M> struct Lengths {
@@ -305,7 +273,7 @@ template <int M> struct Lengths {
 template <int W, int M, int LD>
 __device__ __forceinline__ void find_lengths(int rank, bool isScaled, double (&gram)[M][LD],
                                              Lengths<M> &lengths) {
-  using Row = Slice<M, LD>;
+  using Row = Slice<W, M, LD>;
   for (int first = warp_of<W>() * Row::groups; first < rank; first += W * Row::groups) {
     const int s = first + Row::number();
     float x[Row::size];
@@ -328,65 +296,70 @@ __device__ __forceinline__ void find_lengths(int rank, bool isScaled, double (&g
   sync_warps<W>();
 }
 
-/// A game of a round between two pairs of rows (2 a, 2 a + 1 and 2 b, 2 b + 1): a row of one becomes
-/// orthogonal to one of the other in turn, and in the first round to its own pair's. Rows from `rank`
-/// on are not there.
-template <int M, int LD>
-__device__ __forceinline__ void play(int a, int b, int rank, bool isFirst, float least,
-                                     double (&gram)[M][LD], Lengths<M> &lengths, SweepMaximum &seen) {
-  using Row = Slice<M, LD>;
+/// The players of a game in a round of a round robin of n (even). Those of neighbouring games are
+/// neighbours on either side, and so in different banks.
+__device__ __forceinline__ void neighbours_of(int round, int game, int n, int &a, int &b) {
+  a = game - 1 + round, b = n - 2 - game + round;
+  a = game == 0 ? 0 : 1 + (a >= n - 1 ? a - (n - 1) : a);
+  b = 1 + (b >= n - 1 ? b - (n - 1) : b);
+}
+
+/// A game of a round: the lanes of a group make rows a and b orthogonal, if it plays. A rotation
+/// takes one product and sum an element, as cosines are left to the rows' scales.
+template <int W, int M, int LD>
+__device__ __forceinline__ void play(int a, int b, bool plays, float least, double (&gram)[M][LD],
+                                     Lengths<M> &lengths, SweepMaximum &seen) {
+  using Row = Slice<W, M, LD>;
   constexpr float endless = 3e38f; // no cosine is large enough for a rotation
-  Rows<M, LD> rows;
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const int s = 2 * (i < 2 ? a : b) + i % 2;
-    Row::load(rows.row[i], second_half<M>(gram[s < rank ? s : 0]));
-    rows.length[i] = s < rank ? lengths.square[s] : endless;
-    rows.scale[i] = s < rank ? lengths.scale[s] : 1.0f;
-  }
+  float *first = second_half<M>(gram[a]), *second = second_half<M>(gram[b]);
+  float x[Row::size], y[Row::size];
+  Row::load(x, first);
+  Row::load(y, second);
+  float p = plays ? lengths.square[a] : endless, q = plays ? lengths.square[b] : endless;
+  const float scale = lengths.scale[a], other = lengths.scale[b];
   __syncwarp();
-  bool changed = isFirst && rows.rotate(0, 1, 2, 3, least, seen);
-  changed = rows.rotate(0, 2, 1, 3, least, seen) || changed;
-  changed = rows.rotate(0, 3, 1, 2, least, seen) || changed;
-  if (!changed)
+  const Rotation r = find_rotation(Row::dot(x, y) * (scale * other), p, q, least, seen);
+  if (!plays || r.tangent == 0.0f)
     return;
+  const float down = r.tangent * rough_quotient(other, scale);
+  const float up = r.tangent * rough_quotient(scale, other);
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const int s = 2 * (i < 2 ? a : b) + i % 2;
-    if (s >= rank)
-      continue;
-    Row::store(second_half<M>(gram[s]), rows.row[i]);
-    if (Row::place() == 0) {
-      lengths.square[s] = rows.length[i];
-      lengths.scale[s] = rows.scale[i];
-    }
+  for (int e = 0; e < Row::size; ++e) {
+    const float before = x[e];
+    x[e] = fmaf(-down, y[e], before);
+    y[e] = fmaf(up, before, y[e]);
+  }
+  Row::store(first, x);
+  Row::store(second, y);
+  if (Row::place() == 0) {
+    lengths.square[a] = p, lengths.square[b] = q;
+    lengths.scale[a] = scale * r.cosine, lengths.scale[b] = other * r.cosine;
   }
 }
 
-/// Makes the rows orthogonal to each other, two by two, all games of a round at once: four rows are
-/// read and written for four rotations. Rows of a squared length below `least` are not wanted.
-/// Returns status bits.
+/// Makes the rows orthogonal to each other, all pairs of a round at once. Rows of a squared length
+/// below `least` are not wanted. Returns status bits.
 template <int W, int M, int LD>
 __device__ __forceinline__ int jacobi(int rank, float least, double (&gram)[M][LD],
                                       Lengths<M> &lengths, Exchange<W> &exchange) {
-  using Row = Slice<M, LD>;
-  const int pairs = (rank + 1) / 2, n = (pairs + 1) & ~1;
+  using Row = Slice<W, M, LD>;
+  const int n = (rank + 1) & ~1;
   int status = kNotConverged;
   for (int sweep = 0; sweep < kMaxSweeps; ++sweep) {
     find_lengths<W>(rank, sweep > 0, gram, lengths);
     SweepMaximum seen;
     for (int round = 0; round < n - 1; ++round) {
       for (int first = turn_of<W>() * Row::groups; first < n / 2; first += W * Row::groups) {
-        const int game = first + Row::number();
-        int a = M, b = M; // without a game
-        if (game < n / 2)
-          players_of(round, game, n, a, b); // an odd one out plays against no rows
-        play(a, b, rank, round == 0, least, gram, lengths, seen);
+        const int own = first + Row::number(), game = own < n / 2 ? own : n / 2 - 1;
+        int a, b;
+        neighbours_of(round, game, n, a, b);
+        const bool both = a < rank && b < rank; // an odd one out has a bye
+        play<W>(both ? a : 0, both ? b : 0, both && own < n / 2, least, gram, lengths, seen);
       }
       sync_warps<W>();
     }
     max_of_threads(seen.of, exchange);
-    if (seen.allows(2 * n)) {
+    if (seen.allows(n)) {
       status = 0;
       break;
     }
@@ -399,7 +372,7 @@ __device__ __forceinline__ int jacobi(int rank, float least, double (&gram)[M][L
 template <int W, int M, int LD>
 __device__ __forceinline__ void store_sorted(int m, int rank, double unscale, double (&gram)[M][LD],
                                              double (&sigma)[M]) {
-  using Row = Slice<M, LD>;
+  using Row = Slice<W, M, LD>;
   constexpr int atOnce = W * Row::groups, turns = (M + atOnce - 1) / atOnce;
   const int group = thread_of<W>() / Row::group;
   float length[turns];

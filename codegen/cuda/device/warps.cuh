@@ -33,7 +33,7 @@ template <int W> __device__ __forceinline__ void sync_warps() {
 /// Memory through which the warps tell each other a number. Whoever uses one of the two turns
 /// after the other needs no meeting in between.
 template <int W> struct Exchange {
-  double value[2][W];
+  double value[2][W], other[2][W];
   double third[W]; ///< between two turns
   float four[W][4];
   unsigned key[2][W];
@@ -88,30 +88,36 @@ __device__ __forceinline__ void max_of_threads(float (&x)[4], Exchange<W> &excha
   }
 }
 
-/// The largest key of all threads (no two have the same one, unless it is 0), and its value.
+/// The largest key of all threads (no two have the same one, unless it is 0), and two numbers of the
+/// thread that has it.
 template <int W>
-__device__ __forceinline__ unsigned best_of_warps(unsigned key, double &value,
+__device__ __forceinline__ unsigned best_of_warps(unsigned key, double &value, double &other,
                                                   Exchange<W> &exchange, int turn) {
   const unsigned best = small_matrix::max_of_lanes(key);
   if constexpr (W == 1) {
     const unsigned who = __ballot_sync(small_matrix::kWholeWarp, key == best);
-    value = __shfl_sync(small_matrix::kWholeWarp, value, __ffs(int(who)) - 1);
+    const int lane = __ffs(int(who)) - 1;
+    value = __shfl_sync(small_matrix::kWholeWarp, value, lane);
+    other = __shfl_sync(small_matrix::kWholeWarp, other, lane);
     __syncwarp();
     return best;
   }
   if (key == best) {
     exchange.key[turn][warp_of<W>()] = best;
     exchange.value[turn][warp_of<W>()] = value;
+    exchange.other[turn][warp_of<W>()] = other;
   }
   sync_warps<W>();
   unsigned most = exchange.key[turn][0];
-  value = exchange.value[turn][0];
+  int from = 0;
 #pragma unroll
   for (int w = 1; w < W; ++w) {
     const unsigned next = exchange.key[turn][w];
-    value = next > most ? exchange.value[turn][w] : value;
+    from = next > most ? w : from;
     most = next > most ? next : most;
   }
+  value = exchange.value[turn][from];
+  other = exchange.other[turn][from];
   return most;
 }
 

@@ -11,8 +11,8 @@
 // HELP: ss-translate --ssk-to-cuda kernels.mlir -o kernels.cu
 // HELP: READING A PRINTED KERNEL:
 
-// LINES: {"args":["x"],"dynamic_shared":0,"file":"first.cu","loops":false,"name":"first","parts":1,"programs_per_block":2,"role":"decode","shared_bytes":0}
-// LINES: {"args":["x"],"dynamic_shared":65536,"file":"second.cu","loops":false,"name":"second","parts":1,"programs_per_block":1,"role":"","shared_bytes":65536}
+// LINES: {"args":["x"],"dynamic_shared":0,"file":"first.cu","loops":false,"name":"first","parts":1,"programs_per_block":2,"role":"decode","shared_bytes":0,"warps":1}
+// LINES: {"args":["x"],"dynamic_shared":65536,"file":"second.cu","loops":false,"name":"second","parts":1,"programs_per_block":1,"role":"","shared_bytes":65536,"warps":1}
 
 // FILE: #include "ss/base.cuh"
 // FILE: first(

@@ -7,7 +7,7 @@ namespace sinkstate::test {
 /// Kernels that convert 128 elements a program, as vectors and one element as a
 /// scalar.
 inline const char *const kCastKernels = R"(
-ssk.kernel @widen(%a: !ssk.global<${T}> {ssk.name = "a"}, %b: !ssk.global<f32> {ssk.name = "b"}, %s: !ssk.global<f32> {ssk.name = "s"}) attributes {programs_per_block = 1 : i128} {
+ssk.kernel @widen(%a: !ssk.global<${T}> {ssk.name = "a"}, %b: !ssk.global<f32> {ssk.name = "b"}, %s: !ssk.global<f32> {ssk.name = "s"}) attributes {programs_per_block = 1 : i64} {
   %p = ssk.program_id : index
   %c128 = arith.constant 128 : index
   %i = arith.muli %p, %c128 : index
@@ -23,7 +23,7 @@ ssk.kernel @widen(%a: !ssk.global<${T}> {ssk.name = "a"}, %b: !ssk.global<f32> {
   ssk.write %y, %s[%p] : !ssk.global<f32>
   ssk.return
 }
-ssk.kernel @narrow(%a: !ssk.global<f32> {ssk.name = "a"}, %b: !ssk.global<${T}> {ssk.name = "b"}, %s: !ssk.global<${T}> {ssk.name = "s"}) attributes {programs_per_block = 1 : i128} {
+ssk.kernel @narrow(%a: !ssk.global<f32> {ssk.name = "a"}, %b: !ssk.global<${T}> {ssk.name = "b"}, %s: !ssk.global<${T}> {ssk.name = "s"}) attributes {programs_per_block = 1 : i64} {
   %p = ssk.program_id : index
   %c128 = arith.constant 128 : index
   %i = arith.muli %p, %c128 : index

@@ -87,12 +87,12 @@ void fake_watch(const char *kernel) {
 }
 unsigned fake_watched_blocks(void) { return machine.watchedBlocks; }
 unsigned fake_watched_threads(void) { return machine.watchedThreads; }
+unsigned fake_watched_attributes(void) { return machine.watchedAttributes; }
 void fake_log(int logs) {
   machine.logs = logs != 0;
   machine.log.clear();
 }
 const char *fake_logged(void) { return machine.log.c_str(); }
-unsigned fake_watched_attributes(void) { return machine.watchedAttributes; }
 unsigned fake_last_threads(void) { return machine.threads; }
 unsigned fake_last_shared(void) { return machine.shared; }
 }

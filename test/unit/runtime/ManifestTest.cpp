@@ -213,6 +213,14 @@ TEST_F(Manifest, KernelsWithPartsHaveOneProgramABlock) {
           "parts");
   expectMalformed(
       [](Json &m) {
+        m["kernels"][0]["warps"] = 4;
+        m["kernels"][0]["programs_per_block"] = 2;
+      },
+      "kernel '" + name +
+          "': 4 warps a program, 2 programs a block and 1 parts, expected 1 "
+          "program a block and 1 part");
+  expectMalformed(
+      [](Json &m) {
         m["kernels"][0]["parts"] = 4;
         m["kernels"][0]["programs_per_block"] = 1;
         m["kernels"][0]["loops"] = true;

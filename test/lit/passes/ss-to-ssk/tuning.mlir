@@ -29,7 +29,7 @@ ss.model @model {
 // 8 rows read and written and 8 pairs read, once in 8 steps.
 // GPU: remark: @gdn_compact_{{.*}}: 4 rows in flight, {{.*}}; a kernel of its own beside decode; a buffer of 8 and 8 active components: with 20 stored, a state's decode and a step's share of its compaction move {{[0-9]+}} + 3084 bytes; with a buffer of 16, {{[0-9]+}} + 2056 bytes
 // GPU: remark: @mamba2_decode_{{.*}}: 4 rows in flight, 1 or 2 warps a state, 32 resident blocks (sm_90: {{.*}}75 to 70 us{{.*}})
-// GPU: remark: @kda_decode_{{.*}}: 4 rows in flight, 1 or 4 warps a state, 24 resident blocks (sm_90: {{.*}})
+// GPU: remark: @kda_decode_{{.*}}: 4 rows in flight, 1 or 4 warps a state, 20 resident blocks (sm_90: {{.*}})
 
 // CPU: remark: @gdn_decode_{{.*}}: 1 rows in flight (cpu: one row at a time leaves the vector registers to the sums; the next state's memory is asked for meanwhile)
 // CPU: remark: @mamba2_decode_{{.*}}: 1 rows in flight (cpu:
@@ -57,7 +57,7 @@ ss.model @model {
 // KERNELS: ssk.parts 4
 // KERNELS: ssk.kernel @mamba2_decode{{.*}}min_blocks = 32
 // KERNELS: ssk.parts 2
-// KERNELS: ssk.kernel @kda_decode{{.*}}min_blocks = 24
+// KERNELS: ssk.kernel @kda_decode{{.*}}min_blocks = 20
 // KERNELS: ssk.parts 4
 
 // A block of several programs, or a CPU, has no warps to divide a state over.
