@@ -213,8 +213,8 @@ typedef struct ss_engine_options {
                                 where the device has no more memory */
   int32_t compaction_streams; /* CUDA: streams of the engine's own, of the lowest
                                 priority, on which compactions run beside the
-                                layers that follow; the end of the step waits
-                                for them. 0: 8. Up to 16; -1: none, compactions
+                                decodes of other layers (as many for those before
+                                a token); the end of the step waits for them. 0: 8. Up to 16; -1: none, compactions
                                 run on the caller's stream. With them a capture
                                 holds whole steps, ss_begin_step to ss_end_step;
                                 captures of parts of a step need -1 */

@@ -70,7 +70,7 @@ TEST_F(Manifest, Versions) {
          "manifest.json: package version 2, expected version 1: build the "
          "package with the compiler of this runtime (0.1.0 (abi 3))");
   expect([](Json &m) { m["abi"] = 7; }, SS_VERSION_MISMATCH,
-         "manifest.json: kernel ABI 7, expected 2: build the package with the "
+         "manifest.json: kernel ABI 7, expected 3: build the package with the "
          "compiler of this runtime (0.1.0 (abi 3))");
   expect([](Json &m) { layer(m)["storage"] = "fp4"; }, SS_VERSION_MISMATCH,
          "manifest.json: layer 'layer0' stores its rows as 'fp4', expected "
