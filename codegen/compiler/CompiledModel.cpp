@@ -15,7 +15,7 @@ namespace sinkstate {
 llvm::Expected<std::unique_ptr<CompiledModel>>
 CompiledModel::compile(ModuleOp graph, bool init) {
   llvm::Expected<OwningOpRef<ModuleOp>> kernels =
-      buildKernels(graph, KernelTarget::cpu, init);
+      buildKernels(graph, KernelTarget::cpu, {.init = init});
   if (!kernels)
     return kernels.takeError();
   FailureOr<llvm::json::Object> manifest =

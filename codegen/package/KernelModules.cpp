@@ -15,14 +15,15 @@ namespace sinkstate {
 
 llvm::Expected<OwningOpRef<ModuleOp>> buildKernels(ModuleOp graph,
                                                    KernelTarget target,
-                                                   bool init, bool explain) {
+                                                   const KernelOptions &given) {
   OwningOpRef<ModuleOp> module(cast<ModuleOp>(graph->clone()));
   PassManager passes(graph.getContext());
   PipelineOptions options;
   // Sources are printed before the GPU is known; this one is in the table.
   options.device = target == KernelTarget::cpu ? "cpu" : "sm_90";
-  options.init = init;
-  options.report = explain;
+  options.init = given.init;
+  options.compactBefore = given.compactBefore;
+  options.report = given.explain;
   buildKernelPipeline(passes, options);
   if (failed(passes.run(*module)))
     return llvm::createStringError(

@@ -14,13 +14,21 @@ namespace sinkstate {
 
 enum class KernelTarget { cpu, cuda };
 
+struct KernelOptions {
+  /// With the kernels that start states from dense matrices.
+  bool init = false;
+  /// Let the last quarter of the layers compact before its tokens.
+  bool compactBefore = true;
+  /// Remarks say what was chosen, and why.
+  bool explain = false;
+};
+
 /// A copy of the graph's module after `ss-pipeline` with the choices that suit
-/// the target. Both targets get kernels of the same names and arguments. `init`:
-/// with the kernels that start states from dense matrices. `explain`: remarks say
-/// what was chosen, and why.
+/// the target. Both targets get kernels of the same names and arguments, and the
+/// same schedule.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
-buildKernels(mlir::ModuleOp graph, KernelTarget target, bool init = false,
-             bool explain = false);
+buildKernels(mlir::ModuleOp graph, KernelTarget target,
+             const KernelOptions &given = {});
 
 } // namespace sinkstate
 

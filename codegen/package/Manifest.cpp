@@ -91,6 +91,10 @@ static FailureOr<Object> describeLayer(ss::LayerOp layer,
     kernels["init"] = init.getValue();
   ss::PolicyAttr policy = layer.getPolicy();
   const ss::LayerTypeInfo &info = layer.getInfo();
+  const bool isBefore =
+      layer.isFactored() &&
+      (layer.getDraft() > 0 ||
+       (schedule && schedule.isBefore(layer.getSymName())));
   return Object{
       {"name", layer.getSymName()},
       {"index", static_cast<int64_t>(layer.getIndex())},
@@ -111,6 +115,7 @@ static FailureOr<Object> describeLayer(ss::LayerOp layer,
       {"policy", Object{{"kind", ss::stringifyPolicyKind(policy.getKind())},
                         {"value", policy.getValue()}}},
       {"phase", schedule ? schedule.getPhase(layer.getSymName()) : 0},
+      {"compacts", isBefore ? "before" : "after"},
       {"rank", layer.getRankBound()},
       {"kernels", std::move(kernels)}};
 }

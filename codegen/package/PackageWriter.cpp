@@ -217,15 +217,16 @@ Error writePackage(ModuleOp graph, const PackageOptions &options,
     return error;
   if (Error error = checkPackageFolder(folder))
     return error;
+  KernelOptions wanted = {options.init, options.compactBefore,
+                          options.explain && !options.cpuLevels.empty()};
   llvm::Expected<OwningOpRef<ModuleOp>> kernels =
-      buildKernels(graph, KernelTarget::cpu, options.init,
-                   options.explain && !options.cpuLevels.empty());
+      buildKernels(graph, KernelTarget::cpu, wanted);
   if (!kernels)
     return kernels.takeError();
   OwningOpRef<ModuleOp> cudaKernels;
   if (options.cuda) {
-    auto built = buildKernels(graph, KernelTarget::cuda, options.init,
-                              options.explain);
+    wanted.explain = options.explain;
+    auto built = buildKernels(graph, KernelTarget::cuda, wanted);
     if (!built)
       return built.takeError();
     cudaKernels = std::move(*built);

@@ -22,6 +22,9 @@ struct PackageOptions {
   /// With the kernels of ss_state_init; without them the runtime decomposes on
   /// the host.
   bool init = false;
+  /// The last quarter of the layers compacts before its tokens
+  /// (ss-schedule-compaction); false: all after, but those with draft tokens.
+  bool compactBefore = true;
   /// Remarks say what was chosen for every kernel, and why.
   bool explain = false;
 };

@@ -304,6 +304,27 @@ int64_t ScheduleOp::getPhase(StringRef layer) {
   return 0;
 }
 
+bool ScheduleOp::isBefore(StringRef layer) {
+  return getBefore() &&
+         llvm::any_of(*getBefore(), [&](Attribute name) {
+           return cast<FlatSymbolRefAttr>(name).getValue() == layer;
+         });
+}
+
+/// Layers of the schedule, each once.
+static LogicalResult verifyBefore(ScheduleOp schedule) {
+  llvm::DenseSet<StringRef> seen;
+  for (Attribute attr : schedule.getBeforeAttr()) {
+    StringRef name = cast<FlatSymbolRefAttr>(attr).getValue();
+    if (!llvm::is_contained(schedule.getLayers(), attr))
+      return schedule.emitOpError("has @")
+             << name << " in 'before', expected a layer with a phase";
+    if (!seen.insert(name).second)
+      return schedule.emitOpError("has @") << name << " in 'before' twice";
+  }
+  return success();
+}
+
 LogicalResult ScheduleOp::verify() {
   int64_t period = getPeriod();
   if (period < 1)
@@ -338,7 +359,7 @@ LogicalResult ScheduleOp::verify() {
     if (layer.isFactored() && !seen.contains(layer.getSymName()))
       return emitOpError("has no phase for @")
              << layer.getSymName() << ", expected one for every factored layer";
-  return success();
+  return getBefore() ? verifyBefore(*this) : success();
 }
 
 //===----------------------------------------------------------------------===//

@@ -126,22 +126,32 @@ def SS_ScheduleOp : SS_Op<"schedule", [HasParent<"ModelOp">]> {
     `(p + 1) mod K` is the layer's phase, K being the layer's buffer. `phases`
     has an entry for every factored layer, each in `[0, K)`. `period` is the
     least common multiple of the buffers: after it the pattern repeats.
+    The layers of `before` compact at the same places, but later: before the
+    next token, the one at `p + 1`, instead of after the one at `p`. So do all
+    layers with draft tokens, named there or not. Nothing that a token reads
+    depends on it.
     Written by `ss-schedule-compaction`.
 
     Example:
 
     ```mlir
-    ss.schedule period 8 phases [@layer0 = 0, @layer1 = 4]
+    ss.schedule period 8 phases [@layer0 = 0, @layer1 = 3] before [@layer1]
     ```
   }];
   let arguments = (ins SS_IntAttr:$period,
     TypedArrayAttrBase<FlatSymbolRefAttr, "layer names">:$layers,
-    DenseI64ArrayAttr:$phases);
-  let assemblyFormat = "`period` $period `phases` custom<Phases>($layers, $phases) attr-dict";
+    DenseI64ArrayAttr:$phases,
+    OptionalAttr<TypedArrayAttrBase<FlatSymbolRefAttr, "layer names">>:$before);
+  let assemblyFormat = [{
+    `period` $period `phases` custom<Phases>($layers, $phases)
+    (`before` $before^)? attr-dict
+  }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// The phase of a layer; 0 if the schedule does not name it.
     int64_t getPhase(::llvm::StringRef layer);
+    /// Whether `before` names a layer.
+    bool isBefore(::llvm::StringRef layer);
   }];
 }
 

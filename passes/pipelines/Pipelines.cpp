@@ -16,25 +16,27 @@ using namespace mlir;
 
 namespace sinkstate {
 
-void buildGraphPipeline(OpPassManager &passes, bool init, bool report) {
+void buildGraphPipeline(OpPassManager &passes,
+                        const PipelineOptions &options) {
   ss::SSExpandLayersOptions expansion;
-  expansion.init = init;
-  expansion.report = report;
+  expansion.init = options.init;
+  expansion.report = options.report;
   passes.addPass(ss::createSSExpandLayers(expansion));
   ss::SSScheduleCompactionOptions schedule;
-  schedule.report = report;
+  schedule.compactBefore = options.compactBefore;
+  schedule.report = options.report;
   passes.addNestedPass<ss::ModelOp>(ss::createSSScheduleCompaction(schedule));
   // Fusion reports every function of every layer: too much to be read.
   passes.addNestedPass<func::FuncOp>(ss::createSSFuseDecode());
   passes.addNestedPass<func::FuncOp>(ss::createSSFuseCompaction());
   ss::SSSpecializeOptions sharing;
-  sharing.report = report;
+  sharing.report = options.report;
   passes.addPass(ss::createSSSpecialize(sharing));
 }
 
 void buildKernelPipeline(OpPassManager &passes,
                          const PipelineOptions &options) {
-  buildGraphPipeline(passes, options.init, options.report);
+  buildGraphPipeline(passes, options);
   ConvertSSToSSKPassOptions conversion;
   conversion.device = options.device;
   conversion.report = options.report;
@@ -50,7 +52,7 @@ void registerPipelines() {
   PassPipelineRegistration<>(
       "ss-graph-pipeline",
       "from a model's graph to fused functions, equal layers sharing theirs",
-      [](OpPassManager &passes) { buildGraphPipeline(passes); });
+      [](OpPassManager &passes) { buildGraphPipeline(passes, PipelineOptions()); });
   PassPipelineRegistration<PipelineOptions>(
       "ss-pipeline",
       "from a model's graph to kernels that both back ends take",

@@ -40,13 +40,18 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
       llvm::cl::desc("also make the kernels that start states from dense "
                      "matrices after a prefill"),
       llvm::cl::init(false)};
+  Option<bool> compactBefore{
+      *this, "compact-before",
+      llvm::cl::desc("let the last quarter of the layers compact before "
+                     "its tokens (see ss-schedule-compaction)"),
+      llvm::cl::init(true)};
 };
 
 /// `ss-graph-pipeline`: from a model's graph to fused functions, equal layers
 /// sharing theirs. ss-expand-layers, ss-schedule-compaction, ss-fuse-decode,
 /// ss-fuse-compaction, ss-specialize.
-void buildGraphPipeline(mlir::OpPassManager &passes, bool init = false,
-                        bool report = false);
+void buildGraphPipeline(mlir::OpPassManager &passes,
+                        const PipelineOptions &options);
 
 /// `ss-pipeline`: from a model's graph to kernels that both back ends take. The
 /// graph pipeline, convert-ss-to-ssk, canonicalize, cse, ssk-prepare.

@@ -50,20 +50,31 @@ def SSScheduleCompaction : Pass<"ss-schedule-compaction", "::sinkstate::ss::Mode
     every step and never all of them in one. `period` is the least common
     multiple of the buffers.
 
+    The last quarter of these layers, rounded, compacts before its tokens
+    (`before`): on a GPU beside the decodes of layers in front of it, while the
+    compactions of the others run beside the decodes behind them. A compaction
+    has a latency of several decodes, and behind the last layers it would stand
+    alone. Their phases are one less: the same step of the period, and the other
+    side of its token. Layers with draft tokens compact before them in any case.
+
     Assumes: nothing. Guarantees: every factored layer has a phase in `[0, K_i)`;
     a model without factored layers has no schedule.
 
-    `report` tells how many layers compact in one step at most.
+    `report` tells how many layers compact in one step at most, and how many of
+    them before their tokens.
 
     Example: two layers with buffers of 8:
 
     ```mlir
-    ss.schedule period 8 phases [@layer0 = 0, @layer1 = 4]
+    ss.schedule period 8 phases [@layer0 = 0, @layer1 = 3] before [@layer1]
     ```
   }];
   let options = [
     Option<"stagger", "stagger", "bool", "true",
-           "Spread the phases; false gives every layer phase 0">,
+           "Spread the compactions; false puts all of them in one step">,
+    Option<"compactBefore", "compact-before", "bool", "true",
+           "Let the last quarter of the layers compact before its tokens; "
+           "false: only those with draft tokens">,
     SS_ReportOption,
   ];
 }

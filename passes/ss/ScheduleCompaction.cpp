@@ -24,19 +24,67 @@ struct ScheduleCompaction
   void runOnOperation() override;
 };
 
+/// Where a layer's compaction stands among the steps, and on which side of the
+/// token.
+struct Place {
+  int64_t step;
+  bool before;
+
+  /// What comes before a step's token has the phase of that token, what comes
+  /// after it the one of the next.
+  int64_t getPhase(int64_t buffer) const {
+    return before ? (step + buffer - 1) % buffer : step;
+  }
+};
+
 /// The most layers that compact in one step. Steps beyond the first few
 /// thousand bring no other figure in practice.
-size_t countMostPerStep(ArrayRef<LayerOp> layers, ArrayRef<int64_t> phases,
+size_t countMostPerStep(ArrayRef<LayerOp> layers, ArrayRef<Place> places,
                         int64_t period) {
   size_t most = 0;
   for (int64_t step = 0, end = std::min<int64_t>(period, 4096); step < end;
        ++step) {
     size_t due = 0;
-    for (auto [layer, phase] : llvm::zip(layers, phases))
-      due += step % LayerOp(layer).getBuffer() == phase;
+    for (auto [layer, place] : llvm::zip(layers, places))
+      due += step % LayerOp(layer).getBuffer() == place.step;
     most = std::max(most, due);
   }
   return most;
+}
+
+/// The last quarter compacts before its tokens: beside the decodes of the layers in
+/// front, as the compactions of the others run beside the decodes behind. None is
+/// then left to run alone at the end of a step. The time of a quarter of a model's
+/// decodes is that of a compaction, where batches are small; more layers would
+/// compact beside decodes that have compactions beside them already.
+SmallVector<Place> placeLayers(ArrayRef<LayerOp> layers, bool stagger,
+                               bool split) {
+  int64_t count = layers.size();
+  int64_t firstBefore = split ? count - (count + 2) / 4 : count;
+  SmallVector<Place> places;
+  for (auto [i, layer] : llvm::enumerate(layers)) {
+    int64_t number = i;
+    places.push_back(
+        {stagger ? number * LayerOp(layer).getBuffer() / count : 0,
+         LayerOp(layer).getDraft() > 0 || number >= firstBefore});
+  }
+  return places;
+}
+
+/// What the schedule is, and why.
+void tell(ModelOp model, ScheduleOp schedule, size_t most) {
+  size_t before = schedule.getBefore() ? schedule.getBefore()->size() : 0;
+  InFlightDiagnostic remark = model.emitRemark();
+  remark << "at most " << most << " of " << schedule.getLayers().size()
+         << " layers compact in one step; ";
+  if (before == 0) {
+    remark << "all after their token";
+    return;
+  }
+  remark << before << " before their token, from "
+         << *schedule.getBefore()->begin()
+         << " on: beside the decodes in front of them, so that no compaction "
+            "is left to the end of a step";
 }
 
 void ScheduleCompaction::runOnOperation() {
@@ -50,10 +98,11 @@ void ScheduleCompaction::runOnOperation() {
   if (layers.empty())
     return;
 
-  int64_t period = 1, count = layers.size();
-  SmallVector<Attribute> names;
+  int64_t period = 1;
+  SmallVector<Attribute> names, before;
   SmallVector<int64_t> phases;
-  for (auto [i, layer] : llvm::enumerate(layers)) {
+  SmallVector<Place> places = placeLayers(layers, stagger, compactBefore);
+  for (auto [layer, place] : llvm::zip(layers, places)) {
     int64_t buffer = layer.getBuffer();
     period = std::lcm(period, buffer);
     if (period > kMaxPeriod) {
@@ -64,14 +113,16 @@ void ScheduleCompaction::runOnOperation() {
       return signalPassFailure();
     }
     names.push_back(FlatSymbolRefAttr::get(layer.getSymNameAttr()));
-    phases.push_back(stagger ? static_cast<int64_t>(i) * buffer / count : 0);
+    phases.push_back(place.getPhase(buffer));
+    if (place.before)
+      before.push_back(names.back());
   }
   OpBuilder builder = OpBuilder::atBlockEnd(&model.getBody().front());
-  ScheduleOp::create(builder, model.getLoc(), period,
-                     builder.getArrayAttr(names), phases);
+  auto schedule = ScheduleOp::create(
+      builder, model.getLoc(), period, builder.getArrayAttr(names), phases,
+      before.empty() ? ArrayAttr() : builder.getArrayAttr(before));
   if (report)
-    model.emitRemark() << "at most " << countMostPerStep(layers, phases, period)
-                       << " of " << count << " layers compact in one step";
+    tell(model, schedule, countMostPerStep(layers, places, period));
 }
 
 } // namespace

@@ -258,7 +258,7 @@ class Schedule : public ConformanceTest {};
 TEST_P(Schedule, StaggersLayers) {
   Running run(GetParam(), plainOptions(1), false);
   DrivenRequest request = run.request(1);
-  std::vector<int32_t> phases;
+  std::vector<int32_t> steps;
   int64_t expected = 0;
   for (int step = 0; step < 24; ++step) {
     for (size_t layer = 0; layer < run.layers.size(); ++layer)
@@ -269,9 +269,9 @@ TEST_P(Schedule, StaggersLayers) {
   }
   for (const LayerSpec &layer : run.layers)
     if (!layer.denseForm && layer.buffer == 8)
-      phases.push_back(layer.phase);
-  std::sort(phases.begin(), phases.end());
-  EXPECT_EQ(std::unique(phases.begin(), phases.end()), phases.end())
+      steps.push_back((layer.phase + layer.compactsBefore()) % layer.buffer);
+  std::sort(steps.begin(), steps.end());
+  EXPECT_EQ(std::unique(steps.begin(), steps.end()), steps.end())
       << "two layers compact in the same step";
 }
 

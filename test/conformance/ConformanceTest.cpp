@@ -2,6 +2,7 @@
 
 #include "ConformanceTest.h"
 
+#include <algorithm>
 #include <ostream>
 #include <utility>
 
@@ -26,8 +27,11 @@ std::vector<LayerSpec> scheduledLayers(const Case &parameter) {
   std::vector<LayerSpec> layers = parameter.graph->layers;
   Engine engine(parameter.backEnd->model(*parameter.graph).package(),
                 configured(optionsFor(1), parameter));
-  for (size_t i = 0; i < layers.size(); ++i)
-    layers[i].phase = engine.layerInfo(int32_t(i)).phase;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const ss_layer_info info = engine.layerInfo(int32_t(i));
+    layers[i].phase = info.phase;
+    layers[i].before = info.compacts_before;
+  }
   return layers;
 }
 
@@ -91,8 +95,18 @@ DrivenRequest Running::request(uint64_t seed, RequestStyle style) {
 
 bool Running::compactsNext(const DrivenRequest &request, size_t layer) const {
   const LayerSpec &spec = layers[layer];
-  return !spec.denseForm &&
-         (request.position + 1) % spec.buffer == spec.phase;
+  return !spec.denseForm && spec.isPhase(request.position) &&
+         (request.position > 0 || !spec.compactsBefore());
+}
+
+double Running::errorBeforeCompactions(
+    const StepResult &result, const std::vector<size_t> &compacted) const {
+  double worst = 0;
+  for (size_t layer = 0; layer < layers.size(); ++layer)
+    if (!layers[layer].compactsBefore() ||
+        std::find(compacted.begin(), compacted.end(), layer) == compacted.end())
+      worst = std::max(worst, result.errors[layer]);
+  return worst;
 }
 
 std::vector<std::vector<float>> rowOf(const StepResult &result, size_t b,

@@ -69,6 +69,10 @@ struct Running {
 
   /// The request's next step compacts this layer.
   bool compactsNext(const DrivenRequest &request, size_t layer) const;
+  /// The largest error of an output, but for layers of `compacted` that had been
+  /// compacted when their token was decoded.
+  double errorBeforeCompactions(const StepResult &result,
+                                const std::vector<size_t> &compacted) const;
 };
 
 /// Row b of every layer's y.

@@ -48,7 +48,18 @@ static numerics::Vector eigenVector(const reference::Vector &x) {
   return Eigen::Map<const Eigen::VectorXd>(x.data(), Eigen::Index(x.size()));
 }
 
+void FactoredOracle::compactDue() {
+  // A token has been counted where compaction comes after it.
+  const int64_t token = layer.compactsBefore() ? position : position - 1;
+  const int64_t pairs = states[0].factored.buffered();
+  if (pairs > 0 && (layer.isPhase(token) || pairs == layer.buffer))
+    for (Head &head : states)
+      compact(head);
+}
+
 reference::Vector FactoredOracle::step(const reference::TokenValues &token) {
+  if (layer.compactsBefore())
+    compactDue();
   reference::Vector y;
   for (int64_t head = 0; head < layer.heads; ++head) {
     Head &state = states[size_t(head)];
@@ -79,10 +90,9 @@ reference::Vector FactoredOracle::step(const reference::TokenValues &token) {
     const numerics::Vector out = state.factored.step(inputs);
     y.insert(y.end(), out.begin(), out.end());
   }
-  if (++position % layer.buffer == layer.phase ||
-      states[0].factored.buffered() == layer.buffer)
-    for (Head &head : states)
-      compact(head);
+  ++position;
+  if (!layer.compactsBefore())
+    compactDue();
   return y;
 }
 

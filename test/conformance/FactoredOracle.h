@@ -37,6 +37,7 @@ public:
 private:
   numerics::Policy policy() const;
   void compact(Head &head) const;
+  void compactDue();
 
   reference::LayerSpec layer;
   reference::LayerWeights weights;

@@ -2,6 +2,7 @@
 
 #include "Graphs.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <stdexcept>
 
@@ -67,6 +68,17 @@ double budgetOf(const LayerSpec &layer, int32_t rank) {
   return layer.buffer * row + rank * (row + 4);
 }
 
+/// The last quarter compacts before its tokens, as ss-schedule-compaction has it.
+void setBefore(std::vector<LayerSpec> &layers) {
+  const auto factored =
+      std::count_if(layers.begin(), layers.end(),
+                    [](const LayerSpec &layer) { return !layer.denseForm; });
+  auto left = (factored + 2) / 4;
+  for (auto layer = layers.rbegin(); left > 0; ++layer)
+    if (!layer->denseForm)
+      layer->before = left-- > 0;
+}
+
 /// Names the layers and leaves out every third index, where a hybrid model
 /// has its attention layers.
 Graph makeGraph(std::string name, std::vector<LayerSpec> layers) {
@@ -75,6 +87,7 @@ Graph makeGraph(std::string name, std::vector<LayerSpec> layers) {
     layers[i].index = int32_t(i + i / 2);
     layers[i].phase = int32_t(3 * i) % layers[i].buffer;
   }
+  setBefore(layers);
   return {std::move(name), std::move(layers)};
 }
 

@@ -57,6 +57,7 @@ std::vector<reference::LayerSpec> layersOf(const std::string &folder) {
       layer.buffer = json["buffer"];
       layer.draft = json.value("draft", 0);
       layer.phase = json["phase"];
+      layer.before = json.value("compacts", "after") == "before";
       layer.policyKind = json["policy"]["kind"];
       layer.policyValue = json["policy"]["value"];
       layer.core = json["core"];

@@ -31,6 +31,16 @@ constexpr double kTolerance = 1e-5;
 /// Below this share of the largest a component counts as zero.
 constexpr double kNumericallyZero = 0x1p-22;
 
+/// Tokens before the first compaction.
+int64_t firstCompaction(const LayerSpec &layer) {
+  return layer.phase > 0 ? layer.phase : layer.buffer;
+}
+
+/// The step that makes it, one later where it comes before the step's token.
+int64_t compactingStep(const LayerSpec &layer) {
+  return firstCompaction(layer) - !layer.compactsBefore();
+}
+
 /// Inputs of one layer, the same in every row but for the queries: row i asks
 /// for column i of H.
 class ProbedLayer {
@@ -57,7 +67,12 @@ public:
 
   void decode(Engine &engine, int32_t index, const int32_t *slots,
               int64_t position) {
-    const TokenValues token = request.token(position);
+    TokenValues token = request.token(position);
+    // The token behind a compaction changes nothing: no decay, no update.
+    if (position == firstCompaction(layer)) {
+      std::fill(token.gate.begin(), token.gate.end(), -1e4f);
+      std::fill(token.beta.begin(), token.beta.end(), -1e4f);
+    }
     copyToAllRows(k, token.k);
     copyToAllRows(v, token.v);
     copyToAllRows(gate, token.gate);
@@ -110,10 +125,6 @@ struct Compacted {
   std::vector<int32_t> ranks, status;
 };
 
-int64_t firstCompaction(const LayerSpec &layer) {
-  return layer.phase > 0 ? layer.phase : layer.buffer;
-}
-
 std::vector<double> toDouble(const std::vector<float> &values) {
   return std::vector<double>(values.begin(), values.end());
 }
@@ -138,7 +149,7 @@ std::vector<Compacted> compactOnce(Engine &engine,
   inputs.reserve(layers.size());
   for (const LayerSpec &layer : layers) {
     inputs.emplace_back(engine, layer, rows);
-    last = std::max(last, layer.denseForm ? 0 : firstCompaction(layer));
+    last = std::max(last, layer.denseForm ? 0 : compactingStep(layer) + 1);
   }
   std::vector<Compacted> results(layers.size());
   std::vector<double> scale(layers.size());
@@ -155,12 +166,14 @@ std::vector<Compacted> compactOnce(Engine &engine,
       };
       if (position == 0)
         scale[l] = scaleOf(inputs[l].columns(), state());
-      if (position + 1 != firstCompaction(layers[l]))
-        continue;
       Compacted &result = results[l];
-      result.before = inputs[l].columns();
-      for (double &x : result.before)
-        x /= scale[l];
+      if (position + 1 == firstCompaction(layers[l])) {
+        result.before = inputs[l].columns();
+        for (double &x : result.before)
+          x /= scale[l];
+      }
+      if (position != compactingStep(layers[l]))
+        continue;
       result.after = state();
       result.ranks = engine.ranks(int32_t(l), list.front());
       result.status = engine.status(int32_t(l), list.front());

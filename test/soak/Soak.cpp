@@ -30,6 +30,7 @@ std::vector<LayerSpec> soakLayers() {
     layers[i].phase = int32_t(3 * i % 4);
     layers[i].active = layers[i].buffer = 4;
   }
+  layers[2].before = true;
   layers.push_back(gdnLayer(1, 1, 8, 8));
   layers.back().name = "dense";
   layers.back().denseForm = true;

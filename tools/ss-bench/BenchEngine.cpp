@@ -68,6 +68,13 @@ int32_t ss_bench::startingCount(const LayerManifest &layer, int64_t position) {
   if (layer.deferred) // written into the matrix with the next token when full
     return 1 + int32_t(position % layer.buffer);
   // What is in the buffer since the last compaction, after the token whose
-  // successor is at the layer's phase.
-  return int32_t((position + layer.buffer - layer.phase) % layer.buffer);
+  // successor is at the layer's phase, or before that successor.
+  const auto pairs =
+      int32_t((position + layer.buffer - layer.phase) % layer.buffer);
+  return pairs == 0 && layer.compactsBefore ? layer.buffer : pairs;
+}
+
+int32_t ss_bench::decodingCount(const LayerManifest &layer, int64_t position) {
+  const int32_t pairs = startingCount(layer, position);
+  return layer.compactsBefore ? pairs % layer.buffer : pairs;
 }

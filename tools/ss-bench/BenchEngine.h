@@ -57,8 +57,9 @@ public:
   /// each other from then on with inputs of their own.
   virtual void useInputs() = 0;
   /// At which positions requests are from the next restore() on: each at its
-  /// own modulo the period, or all at the same.
-  virtual void setStaggered(bool staggered) = 0;
+  /// own modulo the period, or all at the same. `decoding`: with the buffers that
+  /// a layer's decode finds, not those that a step does, which may be full.
+  virtual void setStaggered(bool staggered, bool decoding) = 0;
   virtual void restore() = 0;
   /// Steps of two periods, so that every buffer has its rhythm and there is
   /// memory for what the steps take.
@@ -114,6 +115,8 @@ int32_t periodOf(const Manifest &manifest);
 int64_t startingPosition(int32_t slot, bool staggered, int32_t period);
 /// What `count` of a layer with a buffer is at that position.
 int32_t startingCount(const LayerManifest &layer, int64_t position);
+/// The same within a step, where a layer's decode begins.
+int32_t decodingCount(const LayerManifest &layer, int64_t position);
 
 } // namespace ss_bench
 

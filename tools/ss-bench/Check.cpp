@@ -1,10 +1,11 @@
 //===- Check.cpp - The timed kernels against float64 ----------------------===//
 //
-// The first and the last request in the first layer of every shape are followed
-// through one period in float64, from what the engine says their states are.
-// Up to the state's compaction, outputs and states must agree but for rounding;
-// what the compaction changed must be no more than what it may drop. From there
-// the state is followed anew.
+// The first and the last request in the first layer of every shape, and in the
+// first that compacts before its tokens, are followed through one period in
+// float64, from what the engine says their states are. Up to the state's
+// compaction, outputs and states must agree but for rounding; what the compaction
+// changed must be no more than what it may drop. From there the state is followed
+// anew. An output behind a compaction in its own step is that of the state then.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,6 +15,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <utility>
 
 using namespace sinkstate::runtime;
 using namespace ss_bench;
@@ -25,11 +28,10 @@ static double roundingOf(Storage storage) {
 
 std::vector<DecodeBench::Followed> DecodeBench::followedStates() const {
   std::vector<Followed> followed;
-  std::vector<bool> seen(shapes.all.size());
+  std::set<std::pair<size_t, bool>> seen;
   for (size_t l = 0; l < layers().size(); ++l) {
-    if (seen[shapes.ofLayer[l]])
+    if (!seen.insert({shapes.ofLayer[l], layers()[l].compactsBefore}).second)
       continue;
-    seen[shapes.ofLayer[l]] = true;
     for (int32_t slot : {0, batch - 1})
       if (slot == 0 || followed.back().slot != slot)
         followed.push_back({l, slot, Recurrence(layers()[l]), {}, false, {}});
@@ -78,12 +80,18 @@ void DecodeBench::follow(Followed &state, int32_t set, bool compacts) {
     chooseSemantics(state, token, y);
   std::vector<double> expected;
   state.recurrence.step(token, state.semantics, expected);
+  states->engine().densify(int32_t(state.layer), state.slot, now.data());
+  // What a compaction before the token has dropped, its output does not have.
+  if (compacts && layer.compactsBefore) {
+    checkCompacted(state, now);
+    state.recurrence.read(token, state.semantics, expected);
+  }
   found.outputError = std::max(
       found.outputError,
       state.recurrence.outputError(y.data(), expected, state.semantics));
-  states->engine().densify(int32_t(state.layer), state.slot, now.data());
   if (compacts) {
-    checkCompacted(state, now);
+    if (!layer.compactsBefore)
+      checkCompacted(state, now);
     return;
   }
   for (double error : state.recurrence.stateErrors(now))
@@ -145,8 +153,10 @@ void DecodeBench::check() {
     (void)states->runSteps(set, 1);
     for (Followed &state : followed) {
       const LayerManifest &layer = layers()[state.layer];
-      // Pairs in the buffer after this token, if it were not compacted.
-      const int32_t pairs = states->countOf(state.layer, state.slot) + set + 1;
+      // Pairs in the buffer if it were never compacted, after this token, or
+      // before it where the layer compacts there.
+      const int32_t pairs = states->countOf(state.layer, state.slot) + set +
+                            !layer.compactsBefore;
       follow(state, set, !layer.denseForm && pairs % layer.buffer == 0);
     }
   }

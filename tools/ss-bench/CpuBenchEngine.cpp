@@ -207,16 +207,21 @@ void CpuBenchEngine::useInputs() {
   }
 }
 
-void CpuBenchEngine::setStaggered(bool staggered) {
+void CpuBenchEngine::setStaggered(bool staggered, bool isDecoding) {
+  decoding = isDecoding;
   positions.clear();
   for (int32_t slot = 0; slot < batch; ++slot)
     positions.push_back(startingPosition(slot, staggered, period));
 }
 
 int32_t CpuBenchEngine::countOf(size_t layer, int32_t slot) const {
-  return ranks[layer].empty()
-             ? 0
-             : startingCount(layers()[layer], positions[size_t(slot)]);
+  return ranks[layer].empty() ? 0 : pairsOf(layer, slot);
+}
+
+int32_t CpuBenchEngine::pairsOf(size_t layer, int32_t slot) const {
+  const int64_t position = positions[size_t(slot)];
+  return decoding ? decodingCount(layers()[layer], position)
+                  : startingCount(layers()[layer], position);
 }
 
 void CpuBenchEngine::restoreState(size_t l, int64_t state,
@@ -256,7 +261,7 @@ void CpuBenchEngine::restore() {
         restoreState(l, state, pattern);
     }
     for (int32_t slot : slots) {
-      layer.count[slot] = startingCount(layers()[l], positions[size_t(slot)]);
+      layer.count[slot] = pairsOf(l, slot);
       layer.noteChange(slot);
     }
   }

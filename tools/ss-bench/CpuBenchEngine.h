@@ -21,7 +21,7 @@ public:
 
   StateEngine &engine() override { return *states; }
   void useInputs() override;
-  void setStaggered(bool staggered) override;
+  void setStaggered(bool staggered, bool decoding) override;
   void restore() override;
   std::vector<double> runSteps(int32_t first, int32_t count) override;
   std::vector<double> runDecodes() override;
@@ -50,6 +50,7 @@ private:
   const Pattern &patternOf(size_t layer);
   std::vector<float> batchOf(const std::vector<float> &values,
                              int32_t distinct) const;
+  int32_t pairsOf(size_t layer, int32_t slot) const;
   void restoreState(size_t layer, int64_t state, const Pattern &pattern);
   ss_decode_args argsOf(size_t layer, int32_t set);
 
@@ -63,6 +64,7 @@ private:
   std::vector<BatchInputs> inputs;         ///< by shape
   std::vector<std::vector<float>> outputs; ///< by layer, [batch, heads, dv]
   std::vector<int64_t> positions;          ///< by slot, when restored
+  bool decoding = false; ///< restored as decodes find states, not steps
   std::map<std::pair<size_t, int64_t>, Pattern> patterns; ///< shape, capacity
 };
 

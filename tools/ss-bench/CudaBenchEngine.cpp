@@ -156,8 +156,8 @@ void CudaBenchEngine::freeInputs() {
     }
 }
 
-void CudaBenchEngine::setStaggered(bool staggered) {
-  saved->setStaggered(staggered, period);
+void CudaBenchEngine::setStaggered(bool staggered, bool decoding) {
+  saved->setStaggered(staggered, decoding, period);
 }
 
 ss_decode_args CudaBenchEngine::argsOf(size_t l, int32_t set) const {

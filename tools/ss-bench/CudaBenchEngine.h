@@ -21,7 +21,7 @@ public:
 
   StateEngine &engine() override { return *states; }
   void useInputs() override;
-  void setStaggered(bool staggered) override;
+  void setStaggered(bool staggered, bool decoding) override;
   void restore() override;
   void warmUp(int32_t period) override;
   std::vector<double> runSteps(int32_t first, int32_t count) override;

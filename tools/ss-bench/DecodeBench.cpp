@@ -57,7 +57,7 @@ void DecodeBench::prepare(DataKind kind, bool spread) {
   whole.clear(), single.clear(), decodes.clear();
   shapes.makeInputs(kind, period, std::min(batch, kDistinctRequests));
   states->useInputs();
-  states->setStaggered(staggered);
+  states->setStaggered(staggered, false);
   states->restore();
   states->warmUp(period);
   states->restore();
@@ -75,12 +75,12 @@ void DecodeBench::timeRound() {
   if (decodes.size() == kMostDecodePeriods)
     return;
   // Decode alone has no rhythm: buffers of every length, as over a period.
-  states->setStaggered(true);
+  states->setStaggered(true, true);
   states->restore();
   if (decodes.empty())
     (void)states->runDecodes();
   decodes.push_back(meanOf(states->runDecodes()));
-  states->setStaggered(staggered);
+  states->setStaggered(staggered, false);
 }
 
 Measured DecodeBench::result() {

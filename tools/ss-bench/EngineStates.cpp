@@ -171,7 +171,8 @@ void EngineStates::keepTables() {
                        positions.size() * sizeof(int64_t));
 }
 
-void EngineStates::setStaggered(bool staggered, int32_t period) {
+void EngineStates::setStaggered(bool staggered, bool decoding,
+                                int32_t period) {
   for (int32_t slot = 0; slot < batch; ++slot)
     positions[size_t(slot)] = startingPosition(slot, staggered, period);
   session.upload(savedPositions, positions.data(),
@@ -180,7 +181,9 @@ void EngineStates::setStaggered(bool staggered, int32_t period) {
     if (counts[l].empty())
       continue;
     for (size_t slot = 0; slot < counts[l].size(); ++slot)
-      counts[l][slot] = startingCount(manifest.layers[l], positions[slot]);
+      counts[l][slot] = decoding
+                            ? decodingCount(manifest.layers[l], positions[slot])
+                            : startingCount(manifest.layers[l], positions[slot]);
     session.upload(savedCounts[l], counts[l].data(),
                    counts[l].size() * sizeof(int32_t));
   }

@@ -33,8 +33,8 @@ public:
   EngineStates &operator=(const EngineStates &) = delete;
 
   /// At which positions requests are from the next restore() on: each at its
-  /// own modulo the period, or all at the same.
-  void setStaggered(bool staggered, int32_t period);
+  /// own modulo the period, or all at the same. `decoding`: see BenchEngine.
+  void setStaggered(bool staggered, bool decoding, int32_t period);
   /// Queues the copies.
   void restore();
 

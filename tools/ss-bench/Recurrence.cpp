@@ -52,14 +52,12 @@ double Recurrence::writeWeight(const TokenInputs &token,
 
 void Recurrence::step(const TokenInputs &token, const Semantics &semantics,
                       std::vector<double> &y) {
-  y.assign(size_t(layer.heads) * size_t(layer.dv), 0);
   std::vector<double> decay(static_cast<size_t>(layer.dk));
   const int64_t perGroup = layer.heads / layer.keyHeads;
   for (int64_t head = 0; head < layer.heads; ++head) {
     for (int64_t c = 0; c < layer.dk; ++c)
       decay[size_t(c)] = std::exp(logDecay(token, semantics, head, c));
     const float *k = token.k + head / perGroup * layer.dk;
-    const float *q = token.q + head / perGroup * layer.dk;
     const double weight = writeWeight(token, semantics, head);
     for (int64_t i = 0; i < layer.dv; ++i) {
       double *row = &h[size_t(head * size() + i * layer.dk)];
@@ -70,11 +68,24 @@ void Recurrence::step(const TokenInputs &token, const Semantics &semantics,
       }
       const double v = token.v[head * layer.dv + i];
       const double u = weight * (layer.hasBeta ? v - said : v);
-      double sum = 0;
-      for (int64_t c = 0; c < layer.dk; ++c) {
+      for (int64_t c = 0; c < layer.dk; ++c)
         row[c] += u * k[c];
+    }
+  }
+  read(token, semantics, y);
+}
+
+void Recurrence::read(const TokenInputs &token, const Semantics &semantics,
+                      std::vector<double> &y) const {
+  y.assign(size_t(layer.heads) * size_t(layer.dv), 0);
+  const int64_t perGroup = layer.heads / layer.keyHeads;
+  for (int64_t head = 0; head < layer.heads; ++head) {
+    const float *q = token.q + head / perGroup * layer.dk;
+    for (int64_t i = 0; i < layer.dv; ++i) {
+      const double *row = &h[size_t(head * size() + i * layer.dk)];
+      double sum = 0;
+      for (int64_t c = 0; c < layer.dk; ++c)
         sum += row[c] * q[c];
-      }
       y[size_t(head * layer.dv + i)] = semantics.queryScale * sum;
     }
   }

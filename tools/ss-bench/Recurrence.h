@@ -39,6 +39,10 @@ public:
   void step(const TokenInputs &token, const Semantics &semantics,
             std::vector<double> &y);
 
+  /// y [heads, dv] of the state as it is, for the query of a token.
+  void read(const TokenInputs &token, const Semantics &semantics,
+            std::vector<double> &y) const;
+
   /// The largest |y - y64| / (|H| |q|) over heads.
   double outputError(const float *y, const std::vector<double> &expected,
                      const Semantics &semantics) const;

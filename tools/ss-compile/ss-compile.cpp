@@ -39,6 +39,12 @@ static cl::opt<bool> init(
              "prefill (without them the runtime decomposes on the host)"),
     cl::cat(category));
 
+static cl::opt<bool> noCompactBefore(
+    "no-compact-before",
+    cl::desc("Let every layer compact after its token; otherwise the last "
+             "quarter does before it, beside decodes in front"),
+    cl::cat(category));
+
 static cl::opt<bool>
     explain("explain",
             cl::desc("Say on standard error what was chosen for every kernel, "
@@ -72,6 +78,7 @@ static llvm::Expected<sinkstate::PackageOptions> readOptions() {
     options.cpuLevels.clear();
   options.cuda = !noCuda;
   options.init = init;
+  options.compactBefore = !noCompactBefore;
   options.explain = explain;
   return options;
 }

@@ -213,8 +213,8 @@ typedef struct ss_engine_options {
                                 where the device has no more memory */
   int32_t compaction_streams; /* CUDA: streams of the engine's own, of the lowest
                                 priority, on which compactions run beside the
-                                layers that follow; the end of the step waits
-                                for them. 0: 8. Up to 16; -1: none, compactions
+                                decodes of other layers (as many for those before
+                                a token); the end of the step waits for them. 0: 8. Up to 16; -1: none, compactions
                                 run on the caller's stream. With them a capture
                                 holds whole steps, ss_begin_step to ss_end_step;
                                 captures of parts of a step need -1 */
@@ -257,6 +257,8 @@ typedef struct ss_layer_info {
   int32_t has_beta;
   int32_t active, buffer, phase;
   int32_t sink_form; /* 1: see ss_engine_set_sink */
+  int32_t compacts_before; /* 1: before its tokens, not after them; between steps
+                              a buffer may be full */
 } ss_layer_info;
 SS_API int32_t ss_layer_count(const ss_engine *engine);
 SS_API ss_result ss_layer_get_info(const ss_engine *engine, int32_t layer,

@@ -12,20 +12,25 @@ namespace sinkstate::runtime::cuda {
 constexpr int kFoldStreams = 2;
 
 CompactionStreams::CompactionStreams(std::shared_ptr<const Context> owner,
-                                     int count)
+                                     int count, size_t aheadCount)
     : context(std::move(owner)) {
   if (count == 0)
     return;
   compactions.branches.resize(size_t(count));
   folds.branches.resize(kFoldStreams);
+  if (aheadCount > 0)
+    ahead.branches.resize(size_t(count));
+  finished.resize(aheadCount);
   try {
     // Decode is what the caller waits for: its blocks go before compactions.
     int lowest = 0, highest = 0;
     SS_CUDA(context->driver(), cuCtxGetStreamPriorityRange(&lowest, &highest));
     create(planning, highest);
-    for (Ring *ring : {&compactions, &folds})
+    for (Ring *ring : {&compactions, &folds, &ahead})
       for (Branch &branch : ring->branches)
         create(branch, lowest);
+    for (CUevent &event : finished)
+      SS_CUDA(context->driver(), cuEventCreate(&event, kEventDisableTiming));
   } catch (...) {
     release();
     throw;
@@ -57,8 +62,11 @@ void CompactionStreams::release() noexcept {
     branch = {};
   };
   releaseBranch(planning);
-  for (Ring *ring : {&compactions, &folds})
+  for (Ring *ring : {&compactions, &folds, &ahead})
     std::for_each(ring->branches.begin(), ring->branches.end(), releaseBranch);
+  for (CUevent &event : finished)
+    if (CUevent old = std::exchange(event, nullptr))
+      (void)functions.cuEventDestroy(old);
 }
 
 /// An event may be recorded again as soon as the wait for it is queued.
@@ -93,19 +101,37 @@ void CompactionStreams::joinPlan(CUstream into) {
 }
 
 CUstream CompactionStreams::fork(CUstream from) {
-  Branch *branch = forkInto(compactions, from);
-  if (!branch)
-    return from;
-  if (!branch->forked) // once is enough
-    waitForPlan(branch->stream);
-  branch->forked = true;
-  return branch->stream;
+  return forkBehindPlan(compactions, from);
 }
 
 CUstream CompactionStreams::forkFold(CUstream from) {
   Branch *branch = forkInto(folds, from);
   if (!branch)
     return from;
+  branch->forked = true;
+  return branch->stream;
+}
+
+CUstream CompactionStreams::forkAhead(CUstream from) {
+  return forkBehindPlan(ahead, from);
+}
+
+void CompactionStreams::finishAhead(size_t number, CUstream branch) const {
+  if (!finished.empty())
+    SS_CUDA(context->driver(), cuEventRecord(finished[number], branch));
+}
+
+void CompactionStreams::joinAhead(size_t number, CUstream into) const {
+  if (!finished.empty())
+    SS_CUDA(context->driver(), cuStreamWaitEvent(into, finished[number], 0));
+}
+
+CUstream CompactionStreams::forkBehindPlan(Ring &ring, CUstream from) {
+  Branch *branch = forkInto(ring, from);
+  if (!branch)
+    return from;
+  if (!branch->forked) // once is enough
+    waitForPlan(branch->stream);
   branch->forked = true;
   return branch->stream;
 }
@@ -122,7 +148,7 @@ CompactionStreams::Branch *CompactionStreams::forkInto(Ring &ring,
 }
 
 void CompactionStreams::join(CUstream into) {
-  for (Ring *ring : {&compactions, &folds}) {
+  for (Ring *ring : {&compactions, &folds, &ahead}) {
     for (Branch &branch : ring->branches)
       if (std::exchange(branch.forked, false)) // as in joinPlan
         order(branch.stream, branch.event, into);

@@ -3,7 +3,8 @@
 // A compaction is needed by its layer's next step only. It is queued on a
 // stream of the engine's own that waits for the layer's decode and that the end
 // of the step waits for; in a captured step these are parallel branches of the
-// graph. What a step plans for its compactions has a branch too, which they
+// graph. One that comes before its layer's token has a branch that leaves some
+// layers in front, and that this layer's decode alone waits for. What a step plans for its compactions has a branch too, which they
 // wait for and decodes do not. Events order everything, so nothing is waited
 // for on the host.
 //
@@ -19,10 +20,12 @@ namespace sinkstate::runtime::cuda {
 
 class CompactionStreams {
 public:
-  /// `count` streams of the lowest priority, and one of the highest for plans,
-  /// which are short and which everything else waits for; with 0 `plan` and
-  /// `fork` return the stream that they are given.
-  CompactionStreams(std::shared_ptr<const Context> context, int count);
+  /// `count` streams of the lowest priority, as many for compactions that are
+  /// `ahead` of their layers in a step, and one of the highest for plans, which
+  /// are short and which everything else waits for; with 0 all of them return the
+  /// stream that they are given.
+  CompactionStreams(std::shared_ptr<const Context> context, int count,
+                    size_t ahead);
   CompactionStreams(const CompactionStreams &) = delete;
   CompactionStreams &operator=(const CompactionStreams &) = delete;
   ~CompactionStreams();
@@ -45,6 +48,13 @@ public:
   /// The same for folds of matrices, behind `from` alone, on streams of their
   /// own: they are short, and come out of the order of the compactions.
   CUstream forkFold(CUstream from);
+  /// The same for compactions that are ahead; finishAhead() says that all of
+  /// compaction `number` is queued there.
+  CUstream forkAhead(CUstream from);
+  void finishAhead(size_t number, CUstream branch) const;
+  /// Whatever is queued on `into` from now on comes after that compaction, which
+  /// has been finished since the last join.
+  void joinAhead(size_t number, CUstream into) const;
   /// Whatever is queued on `into` from now on comes after all forked work.
   void join(CUstream into);
 
@@ -61,12 +71,14 @@ private:
   };
   void create(Branch &branch, int priority) const;
   Branch *forkInto(Ring &ring, CUstream from);
+  CUstream forkBehindPlan(Ring &ring, CUstream from);
   void release() noexcept;
   void order(CUstream first, CUevent event, CUstream second) const;
 
   std::shared_ptr<const Context> context;
   Branch planning;
-  Ring compactions, folds;
+  Ring compactions, folds, ahead;
+  std::vector<CUevent> finished; ///< of those that are ahead
 };
 
 } // namespace sinkstate::runtime::cuda

@@ -8,6 +8,7 @@
 #include "engine/Sinks.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace sinkstate::runtime::cuda {
 namespace {
@@ -57,8 +58,11 @@ CudaEngine::CudaEngine(std::shared_ptr<const Package> loaded,
   mover = std::make_unique<PieceMover>(context, *handOver);
   denseWork = std::make_unique<DenseWork>(context);
   own = std::make_unique<OwnStream>(context);
+  for (size_t i = 0; i < manifest.layers.size(); ++i)
+    if (manifest.layers[i].compactsBefore)
+      beforeLayers.push_back(int32_t(i));
   compactions = std::make_unique<CompactionStreams>(
-      context, std::max(0, options.compaction_streams));
+      context, std::max(0, options.compaction_streams), beforeLayers.size());
   memory = DeviceMemory(context, size_t(layout.bytes));
   if (layout.pooled)
     makePools(compiler, options);
@@ -113,7 +117,7 @@ void CudaEngine::prepareMemory() {
     if (layer.deferred)
       buffered.push_back({at<int32_t>(places.count), nullptr, nullptr, nullptr,
                           nullptr, nullptr, layer.heads, layer.buffer, 0, 1, 0,
-                          0});
+                          0, 0});
     if (layer.denseForm)
       continue;
     if (!layout.pooled)
@@ -123,7 +127,7 @@ void CudaEngine::prepareMemory() {
                         at<int32_t>(places.dueCount),
                         at<int32_t>(places.order), layer.heads, layer.buffer,
                         layer.phase, 0, int32_t(places.sizes.breakEvenRank),
-                        layer.draft});
+                        layer.compactsBefore, layer.draft});
   }
   own->copyIn(memory.address() + CUdeviceptr(layout.scheduleLayers),
               buffered.data(), buffered.size() * sizeof(ss::ScheduleLayer));
@@ -274,6 +278,7 @@ void CudaEngine::beginStep(std::span<const int32_t> slots, Stream stream) {
   stepBatch = int32_t(slots.size());
   std::fill(decoded.begin(), decoded.end(), false);
   decodedCount = 0;
+  aheadCount = 0;
   stepTokens.clear();
 }
 
@@ -425,6 +430,38 @@ void CudaEngine::compactDue(int32_t index, int32_t batch, int32_t countAhead,
     launchFold(index, batch, countAhead, folding);
 }
 
+/// Layers behind this one within which a compaction that comes before a token
+/// begins beside this one's decode: so many that their decodes take as long as it
+/// does, and not many more, since decodes get less done beside it.
+int32_t CudaEngine::layersAhead(const LayerManifest &layer,
+                                int32_t batch) const {
+  // Microseconds on an H200, where one warp has a program.
+  constexpr double kCompaction = 50, kShortDecode = 5, kDecodeWave = 16;
+  constexpr double kWarps = 16; // of decodes on a multiprocessor
+  constexpr int32_t kLeast = 2;
+  const double waves = double(batch) * layer.heads /
+                       (kWarps * context->multiprocessors());
+  const double decode = kShortDecode + kDecodeWave * waves;
+  return std::max(kLeast, int32_t(std::ceil(kCompaction / decode)));
+}
+
+/// Queues what layers not far behind this one compact before their tokens, each on
+/// a branch; if this is one of them, its decode comes after its own.
+void CudaEngine::compactAhead(int32_t index, int32_t batch, CUstream stream) {
+  const int32_t last =
+      index + layersAhead(manifest.layers[size_t(index)], batch);
+  for (; aheadCount < beforeLayers.size() && beforeLayers[aheadCount] <= last;
+       ++aheadCount) {
+    const CUstream branch = compactions->forkAhead(stream);
+    compactBefore(beforeLayers[aheadCount], batch, branch);
+    compactions->finishAhead(aheadCount, branch);
+  }
+  const auto own =
+      std::lower_bound(beforeLayers.begin(), beforeLayers.end(), index);
+  if (own != beforeLayers.end() && *own == index)
+    compactions->joinAhead(size_t(own - beforeLayers.begin()), stream);
+}
+
 void CudaEngine::decodeLayer(int32_t index, const ss_decode_args &args) {
   const LayerManifest &layer = checkedLayer(index);
   checkStep(layer, index, args);
@@ -435,15 +472,18 @@ void CudaEngine::decodeLayer(int32_t index, const ss_decode_args &args) {
          "before it took: call ss_end_step between steps");
   CurrentContext current(*context);
   const CUstream stream = asStream(args.stream);
-  const bool late = !layer.denseForm && layer.draft > 0;
-  if (late || (stepOrdered && decodedCount == 1))
-    compactions->joinPlan(stream);
-  if (late)
-    compactBefore(index, args.batch, stream);
+  // In a large batch's step rows of the other layers move behind the first decode.
+  const bool movesOthers =
+      pools && stepOrdered && decodedCount == 0 && !layer.compactsBefore;
+  if (!movesOthers) {
+    if (stepOrdered)
+      compactions->joinPlan(stream);
+    compactAhead(index, args.batch, stream);
+  }
   launchDecode(index, args);
-  const bool compacts = !layer.denseForm && !late;
+  const bool compacts = !layer.denseForm && !layer.compactsBefore;
   const CUstream branch = compacts ? compactions->fork(stream) : stream;
-  if (stepOrdered && decodedCount == 0)
+  if (movesOthers)
     moveBehind(index);
   if (compacts)
     compactDue(index, args.batch, 1, branch, true);

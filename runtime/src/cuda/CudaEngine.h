@@ -107,7 +107,8 @@ public:
   // CudaMeasurement.cpp: decodes alone, and states that are put where they were,
   // again and again.
   /// The decode kernels of all layers, args[i] for layer i, in the order that the
-  /// beginning of a step gives their programs; no step begins.
+  /// beginning of a step gives their programs; no step begins, so nothing is
+  /// compacted: no buffer may be full.
   void launchDecodes(std::span<const int32_t> slots,
                      std::span<const ss_decode_args> args, Stream stream);
   /// Blocks of at least rows[i] rows for states[i] of a layer, all of whose rows
@@ -135,6 +136,8 @@ private:
   /// `countAhead`: pairs beyond the slots' counts.
   void launchCompact(int32_t layer, int32_t batch, int32_t countAhead,
                      CUstream stream);
+  int32_t layersAhead(const LayerManifest &layer, int32_t batch) const;
+  void compactAhead(int32_t layer, int32_t batch, CUstream stream);
   const LayerManifest &checkedLayer(int32_t layer) const;
   void checkSlot(int32_t slot) const;
   void resetStates(int32_t slot, CUstream stream);
@@ -291,6 +294,10 @@ private:
   int32_t unmoved = kAllLayers;
   std::vector<bool> decoded; ///< layers of this step
   int32_t decodedCount = 0;
+  /// Layers that compact before their tokens, and so many of them have begun to
+  /// in this step.
+  std::vector<int32_t> beforeLayers;
+  size_t aheadCount = 0;
   /// Tokens that its layers take, by row; empty: one each.
   std::vector<int32_t> stepTokens;
 

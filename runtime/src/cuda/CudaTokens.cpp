@@ -15,8 +15,8 @@
 
 namespace sinkstate::runtime::cuda {
 
-/// Layers with draft tokens: what begin or nextToken listed is compacted before
-/// the token, with all the pairs that are in the buffer.
+/// What begin or nextToken listed of a layer that compacts before its tokens, with
+/// all the pairs that are in the buffer.
 void CudaEngine::compactBefore(int32_t index, int32_t batch, CUstream stream) {
   compactDue(index, batch, 0, stream, false);
   // The token reads what went dense as a matrix.
@@ -95,16 +95,16 @@ void CudaEngine::decodeTokens(int32_t index, const ss_decode_args &args,
       one.slots = rowSlots;
     if (layer.hasBuffer() || rowSlots)
       handOver->nextToken(schedule(), number, slots, token, rowSlots, stream);
-    const bool late = !layer.denseForm && layer.draft > 0;
-    if (late && (token == 0 || token < tokens.tokens - layer.draft)) {
+    const bool before = layer.compactsBefore;
+    if (before && (token == 0 || token < tokens.tokens - layer.draft)) {
       prepareToken(index, 0, stream);
       compactBefore(index, args.batch, stream);
       noteCompacted(index, stream);
     }
-    if (!layer.denseForm && !late)
+    if (!layer.denseForm && !before)
       prepareToken(index, 1, stream);
     launchDecode(index, one);
-    if (layer.denseForm || late)
+    if (layer.denseForm || before)
       continue;
     compactDue(index, args.batch, 1, stream, false);
     if (pools)

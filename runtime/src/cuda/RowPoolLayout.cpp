@@ -175,7 +175,7 @@ void RowPoolLayout::fitInto(int64_t bytes) {
         std::max(1, int32_t(double(pool.chunkCount) * share) - 1);
 }
 
-/// The position at which most states of a request are due together.
+/// The token with which most states of a request are due together.
 void RowPoolLayout::countDue(const Manifest &manifest, size_t pool) {
   RowPoolSizes &p = pools[pool];
   int64_t period = 1;
@@ -187,7 +187,8 @@ void RowPoolLayout::countDue(const Manifest &manifest, size_t pool) {
     int64_t states = 0, rows = 0;
     for (size_t l = 0; l < poolOf.size(); ++l) {
       const LayerManifest &layer = manifest.layers[l];
-      if (poolOf[l] != int32_t(pool) || position % layer.buffer != layer.phase)
+      if (poolOf[l] != int32_t(pool) ||
+          (position + !layer.compactsBefore) % layer.buffer != layer.phase)
         continue;
       states += layer.heads;
       rows += layer.heads * p.capacityFor(std::min<int64_t>(

@@ -160,6 +160,7 @@ ss::RowLayer RowPools::layerTable(const LayerManifest &layer,
   table.heads = layer.heads;
   table.pool = pool;
   table.pairs = layer.buffer + layer.draft;
+  table.before = layer.compactsBefore;
   table.bound = boundOf(layer);
   table.break_even =
       layout.denseFallback ? int32_t(layout.breakEvenRank) : INT32_MAX;

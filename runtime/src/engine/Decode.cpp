@@ -31,9 +31,9 @@ void Engine::checkBatchSlots(const LayerState &layer,
       fail(SS_BUFFER_FULL, "layer '", layer.manifest().name,
            "' has decoded position ", owner.position, " of slot ", slot,
            " already, expected one token per step: call ss_end_step first");
-    // With draft tokens the compaction that is due comes first.
+    // Where a layer compacts before its tokens, that comes first.
     const LayerManifest &manifest = layer.manifest();
-    if (!manifest.denseForm && manifest.draft == 0 &&
+    if (!manifest.denseForm && !manifest.compactsBefore &&
         layer.count[slot] >= manifest.buffer)
       fail(SS_INTERNAL, "layer '", manifest.name, "' of slot ", slot,
            " has a full buffer that was not compacted: report it");
@@ -72,8 +72,8 @@ Engine::DueWork Engine::dueWork(const LayerState &layer,
                                 std::span<const int32_t> batch,
                                 int32_t token) const {
   DueWork due;
-  if (layer.manifest().denseForm || layer.manifest().draft > 0)
-    return due; // drafts: see compactDeferred
+  if (layer.manifest().denseForm || layer.manifest().compactsBefore)
+    return due; // see compactBefore
   for (int32_t slot : batch)
     if (slot >= 0 && isDue(layer, slot, token))
       addDue(layer, slot, 1, due);
@@ -182,7 +182,7 @@ void Engine::decodeLayer(int32_t index, const ss_decode_args &args) {
   const std::span<const int32_t> batch(args.slots, size_t(args.batch));
   const std::vector<int32_t> one(batch.size(), 1);
   checkStepTokens(layer, batch, one);
-  compactDeferred(layer, batch, 0);
+  compactBefore(layer, batch, 0);
   decodeToken(layer, args, 0);
   noteStepTokens(batch, one);
 }

@@ -133,8 +133,8 @@ private:
   void checkLimit() const;
 
   // handover/Tokens.cpp
-  void compactDeferred(LayerState &layer, std::span<const int32_t> batch,
-                       int32_t token);
+  void compactBefore(LayerState &layer, std::span<const int32_t> batch,
+                     int32_t token);
   void checkStepTokens(const LayerState &layer,
                        std::span<const int32_t> batch,
                        std::span<const int32_t> tokens) const;

@@ -213,6 +213,7 @@ void describeLayer(const LayerManifest &layer, ss_layer_info &info) {
   info.active = layer.active;
   info.buffer = layer.buffer;
   info.phase = layer.phase;
+  info.compacts_before = layer.compactsBefore;
 }
 
 } // namespace sinkstate::runtime

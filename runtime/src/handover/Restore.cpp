@@ -27,10 +27,12 @@ void checkShape(const LayerManifest &layer, const LayerImage &image) {
     foreign("the snapshot has ", sizesOf(image.shape), ", expected ",
             sizesOf(LayerShape::of(layer)), " in layer '", layer.name,
             "': it is of another model");
-  if (image.count > layer.buffer + layer.draft)
+  if (image.count > layer.mostPairs())
     foreign("the snapshot has ", image.count, " buffered pairs in layer '",
-            layer.name, "', expected at most ", layer.buffer + layer.draft,
-            ": restore it with a graph of that buffer and draft");
+            layer.name, "', expected at most ", layer.mostPairs(),
+            ": restore it with a graph of that buffer and draft",
+            layer.compactsBefore ? "" : ", compiled to compact this layer "
+                                        "before its tokens");
 }
 
 void checkRange(const LayerManifest &layer, const LayerImage &image,

@@ -1,9 +1,9 @@
 //===- Tokens.cpp - Several tokens in one call ----------------------------===//
 //
 // A call of several tokens is so many launches of the decode kernel, each over
-// the rows that have such a token. Layers that declare draft tokens compact
-// late: what is due waits for the first token of a later call, which says that
-// the tokens before it stay (docs/interfaces.md section 5).
+// the rows that have such a token. Some layers compact before their tokens, those
+// with draft tokens late: what is due waits for the first token of a later call,
+// which says that the tokens before it stay (docs/interfaces.md section 5).
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,11 +67,12 @@ void Engine::noteStepTokens(std::span<const int32_t> batch,
       slots[size_t(batch[row])].stepTokens = tokens[row];
 }
 
-/// Before token `token` of a step: compacts what was due in the tokens before.
-void Engine::compactDeferred(LayerState &layer, std::span<const int32_t> batch,
+/// Before token `token` of a step, in layers that compact there: what became due
+/// with the tokens before.
+void Engine::compactBefore(LayerState &layer, std::span<const int32_t> batch,
                              int32_t token) {
   const LayerManifest &manifest = layer.manifest();
-  if (manifest.denseForm || manifest.draft == 0)
+  if (!manifest.compactsBefore)
     return;
   std::vector<int32_t> ready;
   for (int32_t slot : batch) {
@@ -110,7 +111,7 @@ void Engine::decodeTokens(int32_t index, const ss_decode_args &given,
     ss_decode_args args = cursor.at(token);
     const std::vector<int32_t> slots = slotsWithToken(cursor, batch, token);
     args.slots = slots.data();
-    compactDeferred(
+    compactBefore(
         layer, settledSlots(cursor, slots, token, layer.manifest().draft),
         token);
     decodeToken(layer, args, token);

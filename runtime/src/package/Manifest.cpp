@@ -214,10 +214,26 @@ void parseSizes(const ManifestObject &object, LayerManifest &layer) {
   layer.stochastic = rounding == "stochastic";
 }
 
+/// Whether the layer compacts before its tokens. Packages of older compilers do
+/// not say so: there it is what draft tokens need.
+bool parseCompacts(const ManifestObject &object, int32_t draft) {
+  if (!object.has("compacts"))
+    return draft > 0;
+  const std::string when = object.string("compacts");
+  if (when != "before" && when != "after")
+    malformed(object.place(), ": compacts '", when,
+              "', expected 'before' or 'after'");
+  if (draft > 0 && when == "after")
+    malformed(object.place(), ": compacts 'after' with ", draft,
+              " draft tokens, expected 'before'");
+  return when == "before";
+}
+
 void parseFactoredForm(const ManifestObject &object, LayerManifest &layer) {
   layer.active = object.integer("active", 1, kMaxRows);
   layer.buffer = object.integer("buffer", 1, kMaxRows);
   layer.draft = object.integer("draft", 0, kMaxRows);
+  layer.compactsBefore = parseCompacts(object, layer.draft);
   layer.policy = parsePolicy(object);
   layer.phase = object.integer("phase", 0, layer.buffer - 1);
   layer.rank = object.integer("rank", 1, 4 * kMaxDimension);

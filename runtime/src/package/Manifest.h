@@ -37,6 +37,9 @@ struct LayerManifest {
   bool deferred = false;
   bool sinkForm = false; ///< the first component of a state is its sink
   int32_t active = 0, buffer = 0, draft = 0;
+  /// What is due is compacted before the next token, not after the one that
+  /// makes it due: between steps a buffer may be full. With draft tokens always.
+  bool compactsBefore = false;
   bool channelDecay = false, hasBeta = false;
   Storage storage = Storage::F32; ///< of rows and dense states
   bool stochastic = false;        ///< how kernels round to it
@@ -47,6 +50,10 @@ struct LayerManifest {
   KernelIndex init = kNoKernel; ///< optional
 
   bool hasBuffer() const { return !denseForm || deferred; }
+  /// Pairs in its buffer between steps, at most; 0 in the dense forms.
+  int32_t mostPairs() const {
+    return denseForm ? 0 : compactsBefore ? buffer + draft : buffer - 1;
+  }
   /// Rows in which nothing of a state can be lost: what `rank` must allow.
   int32_t neededRank() const;
 };

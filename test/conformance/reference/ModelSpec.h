@@ -25,6 +25,7 @@ struct LayerSpec {
   bool deferred = false; ///< of dense form; has no reference kernels
   bool sinkForm = false; ///< the reference kernels have none
   int32_t active = 8, buffer = 8, draft = 0;
+  bool before = false; ///< compacts before its tokens, as with draft tokens
   std::string policyKind = "relative";
   double policyValue = 0;
   std::string core = "svd"; ///< or "qr"
@@ -43,6 +44,11 @@ struct LayerSpec {
   bool hasBeta() const { return type != "mamba2"; }
   /// 1 where an update first removes what the state holds at the key.
   double theta() const { return type == "mamba2" ? 0 : 1; }
+  bool compactsBefore() const { return before || draft > 0; }
+  /// Whether a step of the token at this position compacts what is due by phase.
+  bool isPhase(int64_t position) const {
+    return (position + !compactsBefore()) % buffer == phase;
+  }
   /// Upper bound of stored rows per state.
   int32_t rank() const;
 

@@ -194,6 +194,7 @@ nlohmann::json layerJson(const LayerSpec &layer) {
           {"policy",
            {{"kind", layer.policyKind}, {"value", layer.policyValue}}},
           {"phase", layer.phase},
+          {"compacts", layer.compactsBefore() ? "before" : "after"},
           {"rank", layer.rank()},
           {"kernels", kernels}};
 }

@@ -132,24 +132,27 @@ void RequestDriver::enqueue(size_t n, void *stream) {
   engine.endStep(slots, int32_t(n), stream);
 }
 
-void RequestDriver::enqueueLayers(size_t n, void *stream) {
+void RequestDriver::enqueueLayer(size_t n, size_t i, void *stream) {
   Batch &batch = batchOf(n);
-  for (size_t i = 0; i < layers.size(); ++i) {
-    LayerBatch &arrays = batch.layers[i];
-    ss_decode_args args = decodeArgs();
-    args.batch = int32_t(n);
-    args.slots = batch.slots.data();
-    args.q = {arrays.q.data(), 0};
-    args.k = {arrays.k.data(), 0};
-    args.v = {arrays.v.data(), 0};
-    args.gate = {arrays.gate.data(), 0};
-    args.beta = {layers[i].hasBeta() ? arrays.beta.data() : nullptr, 0};
-    args.a_log = deviceWeights[i].aLog.data();
-    args.dt_bias = deviceWeights[i].dtBias.data();
-    args.y = arrays.y.data();
-    args.stream = stream;
-    engine.decodeLayer(int32_t(i), args);
-  }
+  LayerBatch &arrays = batch.layers[i];
+  ss_decode_args args = decodeArgs();
+  args.batch = int32_t(n);
+  args.slots = batch.slots.data();
+  args.q = {arrays.q.data(), 0};
+  args.k = {arrays.k.data(), 0};
+  args.v = {arrays.v.data(), 0};
+  args.gate = {arrays.gate.data(), 0};
+  args.beta = {layers[i].hasBeta() ? arrays.beta.data() : nullptr, 0};
+  args.a_log = deviceWeights[i].aLog.data();
+  args.dt_bias = deviceWeights[i].dtBias.data();
+  args.y = arrays.y.data();
+  args.stream = stream;
+  engine.decodeLayer(int32_t(i), args);
+}
+
+void RequestDriver::enqueueLayers(size_t n, void *stream) {
+  for (size_t i = 0; i < layers.size(); ++i)
+    enqueueLayer(n, i, stream);
 }
 
 StepResult RequestDriver::step(const std::vector<DrivenRequest *> &requests) {
@@ -171,12 +174,14 @@ StepResult RequestDriver::step(const std::vector<DrivenRequest *> &requests) {
   StepResult result;
   for (size_t i = 0; i < layers.size(); ++i) {
     std::vector<float> y = batch.layers[i].y.copyOut();
+    double worst = 0;
     for (size_t b = 0; b < n && withOracle; ++b)
       if (requests[b])
-        result.worstError = std::max(
-            result.worstError,
-            headError(i, *requests[b], tokens[i][b],
-                      y.data() + b * size_t(layers[i].valueFloats())));
+        worst = std::max(
+            worst, headError(i, *requests[b], tokens[i][b],
+                             y.data() + b * size_t(layers[i].valueFloats())));
+    result.errors.push_back(worst);
+    result.worstError = std::max(result.worstError, worst);
     result.y.push_back(std::move(y));
   }
   for (DrivenRequest *request : requests)

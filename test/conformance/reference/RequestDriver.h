@@ -37,8 +37,9 @@ private:
 struct StepResult {
   /// y of every layer, [batch, heads, dv].
   std::vector<std::vector<float>> y;
-  /// Largest |y - y64| / (|H|_F |q|) of a head.
+  /// Largest |y - y64| / (|H|_F |q|) of a head, of all layers and by layer.
   double worstError = 0;
+  std::vector<double> errors;
 };
 
 class RequestDriver {
@@ -67,6 +68,7 @@ public:
   void enqueue(size_t batch, void *stream);
   /// The decodes of a step that has begun.
   void enqueueLayers(size_t batch, void *stream);
+  void enqueueLayer(size_t batch, size_t layer, void *stream);
   /// Replaces what runs a step once its inputs are there: enqueue(n, nullptr)
   /// (or the replay of a graph that captured it).
   void setSubmit(std::function<void(size_t)> run) { submit = std::move(run); }

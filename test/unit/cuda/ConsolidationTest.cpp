@@ -19,7 +19,9 @@ using namespace sinkstate::test;
 
 namespace {
 
-std::vector<LayerSpec> mixedLayers() {
+/// Every type, and a layer of dense form; with `before` two of them compact before
+/// their tokens.
+std::vector<LayerSpec> mixedLayers(bool before = true) {
   std::vector<LayerSpec> layers = {gdnLayer(4, 2, 24, 16),
                                    mamba2Layer(2, 1, 16, 24),
                                    kdaLayer(2, 2, 16, 16),
@@ -33,6 +35,7 @@ std::vector<LayerSpec> mixedLayers() {
     layers[i].policyValue = 1e-2;
   }
   layers[3].denseForm = true;
+  layers[1].before = layers[2].before = before;
   return layers;
 }
 
@@ -55,10 +58,12 @@ protected:
 /// An engine on the CPU over the same kernels, consolidating in its calls.
 struct InlineTwin {
   InlineTwin(FakePackage &source, int32_t every)
+      : InlineTwin(source, options(every)) {}
+  InlineTwin(FakePackage &source, const ss_engine_options &options)
       : manifest(source.cpuKernels().manifest()),
         package(Package::fromMemory(manifest, &KernelSet::lookup,
                                     &source.cpuKernels())),
-        engine(package, options(every)), driver(engine, source.layers()),
+        engine(package, options), driver(engine, source.layers()),
         request(source.layers(), 5, lowRankStyle()) {
     request.slot = engine.allocateSlot();
   }
@@ -83,6 +88,8 @@ void expectClosed(const ss_statistics &s) {
 }
 
 TEST_F(CudaConsolidation, DeterministicWithoutLagIsTheCpusInlineToTheBit) {
+  // A step that compacts before its token ends before its results can land.
+  FakePackage source(mixedLayers(false));
   for (int32_t every : {1, 3}) {
     ss_engine_options options =
         modeOptions(2, SS_CONSOLIDATION_DETERMINISTIC, every);
@@ -102,6 +109,27 @@ TEST_F(CudaConsolidation, DeterministicWithoutLagIsTheCpusInlineToTheBit) {
     // The last compaction's is on its way here.
     EXPECT_GE(cpu.engine.statistics().consolidations, s.consolidations);
     EXPECT_LE(cpu.engine.statistics().consolidations, s.consolidations + 8);
+  }
+}
+
+// Counted from the compaction, on whichever side of a token it is.
+TEST_F(CudaConsolidation, DeterministicWithALagIsTheCpusToTheBit) {
+  for (int32_t lag : {1, 2, 7, -1}) {
+    SCOPED_TRACE(lag);
+    ss_engine_options options = modeOptions(2, SS_CONSOLIDATION_DETERMINISTIC);
+    ss_engine_options onCpu = InlineTwin::options(1);
+    onCpu.consolidation = SS_CONSOLIDATION_DETERMINISTIC;
+    options.consolidation_lag = onCpu.consolidation_lag = lag;
+    CudaUnderTest cuda(source, options);
+    InlineTwin cpu(source, onCpu);
+    DrivenRequest request = cuda.request(source, 5);
+    for (int step = 0; step < 80; ++step)
+      ASSERT_EQ(cuda.driver.step({&request}).y,
+                cpu.driver.step({&cpu.request}).y)
+          << "token " << step;
+    const ss_statistics s = cuda.engine.statistics();
+    EXPECT_GT(s.components_removed, 0);
+    EXPECT_EQ(s.consolidations_dropped, 0);
   }
 }
 

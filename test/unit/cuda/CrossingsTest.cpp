@@ -32,6 +32,7 @@ std::vector<LayerSpec> layersWith(int32_t draft) {
     layers[i].phase = int32_t(i) % layers[i].buffer;
     layers[i].policyValue = 1e-2;
   }
+  layers[2].before = true;
   return layers;
 }
 

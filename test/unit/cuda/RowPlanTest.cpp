@@ -100,6 +100,7 @@ protected:
     pool.bound = INT32_MAX;
     for (Layer &layer : layers)
       layerTables.push_back(layer.table());
+    layerTables.back().before = 1;
     tables = {layerTables.data(), &pool, counters, &faults,
               int32_t(layerTables.size()), 1};
   }
@@ -217,7 +218,8 @@ protected:
       const auto s = size_t(layer.work[size_t(i)]);
       listed.push_back(int32_t(s));
       const int32_t most = std::min(
-          {layer.capacity[s], layer.rank[s] + layer.count[s / kHeads] + 1, kBound});
+          {layer.capacity[s],
+           layer.rank[s] + layer.count[s / kHeads] + !layerTables[l].before, kBound});
       layer.rank[s] = std::max(0, most - int32_t(random() % (oneIn(4) ? 12 : 3)));
       layer.contents[s] = ++lastContents;
       write(lastContents, layer.rank[s], layer.base[s]);
@@ -352,6 +354,32 @@ TEST_P(RowPlan, KeepsEveryStateWhateverAStepDoes) {
   EXPECT_GT(counters[ss::kWentFactored], 0);
   EXPECT_GT(folds, 100);
   EXPECT_GT(report.denied, 0);
+}
+
+// Whatever its buffer holds since: the token behind the compaction, where that came
+// before it. One that is due again keeps its room for that.
+TEST_P(RowPlan, SqueezesWhatTheStepBeforeHasCompacted) {
+  limit = kChunks | ss::kSqueezed;
+  for (int32_t l = 0; l < 2; ++l)
+    for (bool due : {false, true}) {
+      Layer &layer = layers[size_t(l)];
+      place(l, 0, 12);
+      layer.rank[0] = 4;
+      layer.last[0] = 0, layer.lastCount = 1;
+      const int32_t own = layerTables[size_t(l)].before;
+      layer.count[0] = due ? kPairs - 1 + own : own;
+      layer.dueCount = due ? kHeads : 0;
+      for (int32_t head = 0; head < kHeads; ++head)
+        layer.due[size_t(head)] = head;
+      const int32_t before = layer.capacity[0];
+      plan(0, 2);
+      EXPECT_LE(*layerTables[size_t(l)].asked_count, due ? kHeads : 1);
+      move(l);
+      EXPECT_EQ(layer.capacity[0],
+                due ? before : pool.capacity[pool.class_of[4]]);
+      settle(l);
+      layer.dueCount = layer.lastCount = 0;
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RowPlan, testing::Range(0, 8));

@@ -24,7 +24,8 @@ using namespace sinkstate::test;
 
 namespace {
 
-/// Layers of two row widths, one of them shared, and one of dense form.
+/// Layers of two row widths, one of them shared, and one of dense form; one
+/// compacts before its tokens.
 std::vector<LayerSpec> pooledLayers(double eps = 1e-2) {
   std::vector<LayerSpec> layers = {
       gdnLayer(4, 2, 24, 16), mamba2Layer(2, 1, 16, 24),
@@ -38,6 +39,7 @@ std::vector<LayerSpec> pooledLayers(double eps = 1e-2) {
     layers[i].policyValue = eps;
   }
   layers[3].denseForm = true;
+  layers[2].before = true;
   return layers;
 }
 

@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <numeric>
+#include <random>
 #include <sstream>
 
 using namespace sinkstate;
@@ -19,7 +21,8 @@ using namespace sinkstate::runtime::cuda;
 
 namespace {
 
-/// Every type, a layer of dense form, different buffers and phases.
+/// Every type, a layer of dense form, different buffers and phases; two layers
+/// compact before their tokens.
 std::vector<LayerSpec> mixedLayers() {
   std::vector<LayerSpec> layers = {
       gdnLayer(4, 2, 24, 16), mamba2Layer(2, 1, 16, 24),
@@ -33,6 +36,7 @@ std::vector<LayerSpec> mixedLayers() {
     layers[i].policyValue = 1e-2;
   }
   layers[3].denseForm = true;
+  layers[1].before = layers[2].before = true;
   return layers;
 }
 
@@ -150,8 +154,8 @@ TEST_F(CudaSteps, AllocateNothingAndWaitForNothing) {
     cuda.driver.enqueue(1, nullptr);
   EXPECT_EQ(count(), before);
   // Per step: schedule, plan, provide, settle, advance, three layers of four
-  // kernels, one of one.
-  EXPECT_EQ(fake_calls("cuLaunchKernel") - launches, 9 * 18);
+  // kernels, one of one; two of them settle their rows and counts.
+  EXPECT_EQ(fake_calls("cuLaunchKernel") - launches, 9 * 22);
 }
 
 TEST_F(CudaSteps, CanBeCapturedAtSeveralBatchSizesAndReplayed) {
@@ -182,6 +186,49 @@ TEST_F(CudaSteps, CanBeCapturedAtSeveralBatchSizesAndReplayed) {
     expectEqualStates(cuda, a[i], cpu, b[i], source.layers().size());
 }
 
+// What some layers compact before their tokens has begun before they are named, and
+// is in no step's way that ends early.
+TEST_F(CudaSteps, TakeTheirLayersInAnyOrderAndMayBeAbandoned) {
+  std::vector<LayerSpec> many;
+  for (size_t i = 0; i < 24; ++i) {
+    many.push_back(i % 2 ? mamba2Layer(2, 1, 8, 8) : gdnLayer(2, 2, 8, 8));
+    many[i].name = "layer" + std::to_string(i);
+    many[i].index = int32_t(i);
+    many[i].active = 2, many[i].buffer = 4, many[i].phase = int32_t(i) % 4;
+    many[i].policyValue = 1e-2;
+    many[i].before = i >= 12;
+  }
+  FakePackage deep(many);
+  CudaUnderTest cuda(deep, factoredOptions(2));
+  CpuTwin cpu(deep, 2);
+  DrivenRequest a = cuda.request(deep, 1), b = cpu.request(deep, 1);
+  std::mt19937 random;
+  std::vector<size_t> order(many.size());
+  std::iota(order.begin(), order.end(), size_t(0));
+  int kind = 0;
+  cuda.driver.setSubmit([&](size_t batch) {
+    DeviceArray<int32_t> slots(cuda.engine, 1);
+    slots.copyIn({a.slot});
+    if (kind % 3 == 1)
+      std::shuffle(order.begin(), order.end(), random);
+    if (kind % 3 == 2) {
+      // Due states are compacted in a step that comes to nothing but that.
+      cuda.engine.beginStep(slots.data(), 1);
+      cuda.driver.enqueueLayer(batch, 14, nullptr);
+    }
+    cuda.engine.beginStep(slots.data(), 1);
+    for (size_t layer : order)
+      cuda.driver.enqueueLayer(batch, layer, nullptr);
+    cuda.engine.endStep(slots.data(), 1);
+  });
+  for (; kind < 30; ++kind) {
+    StepResult onCuda = cuda.driver.step({&a}), onCpu = cpu.driver.step({&b});
+    for (size_t layer = 0; layer < onCpu.y.size(); ++layer)
+      expectEqualBits(onCuda.y[layer], onCpu.y[layer]);
+  }
+  expectEqualStates(cuda, a, cpu, b, many.size());
+}
+
 /// The kernels of a replayed step in the order in which the fake GPU runs them:
 /// what stands on a branch comes as late as is allowed.
 std::vector<std::string> kernelsOfAStep(CudaUnderTest &cuda,
@@ -208,7 +255,27 @@ size_t placeOf(const std::vector<std::string> &kernels, const char *name,
   return size_t(found - kernels.begin());
 }
 
+// On branches: before the layer's own decode, and after some of those in front.
+TEST_F(CudaSteps, CompactOnEitherSideOfATokenBesideOtherLayers) {
+  for (size_t padding : {0, 8}) {
+    CudaUnderTest cuda(source, cudaOptions(9), false);
+    DrivenRequest request = cuda.request(source, 1);
+    const auto kernels = kernelsOfAStep(cuda, request, padding);
+    EXPECT_GT(placeOf(kernels, "layer0_compact"),
+              placeOf(kernels, "layer3_decode"));
+    for (const std::string layer : {"layer1", "layer2"}) {
+      const size_t compact = placeOf(kernels, (layer + "_compact").c_str());
+      EXPECT_GT(compact, placeOf(kernels, "layer0_decode"));
+      EXPECT_LT(compact, placeOf(kernels, (layer + "_decode").c_str()));
+    }
+  }
+}
+
 TEST_F(CudaSteps, OfFewProgramsDecodeBesideTheirPlan) {
+  std::vector<LayerSpec> layers = mixedLayers();
+  for (LayerSpec &layer : layers)
+    layer.before = false; // the fake GPU plans as soon as any branch waits for it
+  FakePackage source(layers);
   CudaUnderTest cuda(source, cudaOptions(1), false);
   DrivenRequest request = cuda.request(source, 1);
   const auto kernels = kernelsOfAStep(cuda, request, 0);

@@ -62,10 +62,14 @@ Outputs decodeOn(EngineUnderTest &test, Engine &engine, int32_t slot,
 }
 
 TEST(CudaSnapshots, GoToTheCpuAndBack) {
-  for (int32_t tokens : {0, 3, 21, 40}) {
+  for (int32_t tokens : {0, 3, 21, 40, -6, -14, -16}) {
     ss_engine_options options = optionsFor(1);
     options.dense_fallback = 0; // each device decides at another compaction
-    EngineUnderTest gpu(smallRanks(2), options), stays(smallRanks(2), options);
+    std::vector<LayerSpec> layers = smallRanks(tokens < 0 ? 0 : 2);
+    // With full buffers, but not in all layers.
+    layers[2].before = layers[1].before = true;
+    tokens = std::abs(tokens);
+    EngineUnderTest gpu(layers, options), stays(layers, options);
     CpuTwin cpu(gpu, 2);
     const int32_t a = gpu.engine.allocateSlot(), b = cpu.engine.allocateSlot();
     const int32_t c = stays.engine.allocateSlot();
@@ -108,10 +112,11 @@ TEST(CudaSnapshots, ThatNeedMoreRowsAreRefused) {
 
 // Tokens per row, in one captured step that is replayed with other inputs.
 TEST(CudaTokens, AStepOfSeveralCanBeCapturedAndReplayed) {
-  for (int32_t draft : {0, 3}) {
+  for (int32_t draft : {0, -1, 3}) {
     const LayerSpec layer = [&] {
       LayerSpec l = gdnLayer(2, 2, 8, 16);
-      l.draft = draft;
+      l.before = draft < 0;
+      l.draft = std::max(0, draft);
       return l;
     }();
     EngineUnderTest replayed({layer}, optionsFor(4));

@@ -72,6 +72,12 @@ std::vector<LayerSpec> threeLayers(int32_t draft, double eps) {
   return layers;
 }
 
+std::vector<LayerSpec> mixedLayers(double eps) {
+  std::vector<LayerSpec> layers = threeLayers(0, eps);
+  layers[1].before = layers[2].before = true;
+  return layers;
+}
+
 Outputs decode(EngineUnderTest &test, int32_t slot, uint64_t seed,
                int64_t from, int32_t tokens, bool single) {
   Outputs outputs(test.kernels.layers().size());

@@ -28,6 +28,8 @@ using Outputs = std::vector<std::vector<float>>;
 
 /// gdn, mamba2 and kda, staggered, with `draft` tokens each; eps as given.
 std::vector<LayerSpec> threeLayers(int32_t draft, double eps = 1e-2);
+/// The same without draft tokens; all but the first compact before their tokens.
+std::vector<LayerSpec> mixedLayers(double eps = 1e-2);
 
 /// Decodes tokens [from, from + tokens) of a random request in one call per
 /// layer, ss_end_step included. `single`: by steps of one token.

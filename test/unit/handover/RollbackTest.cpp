@@ -47,6 +47,27 @@ TEST(Tokens, DraftsDeclaredChangeNoBitsOfSingleSteps) {
             decode(without, a, 3, 0, 60, true));
 }
 
+// So does compacting before the token, and calls of several tokens have them too.
+TEST(Tokens, CompactingBeforeThemChangesNoBits) {
+  EngineUnderTest after(threeLayers(0)), one(mixedLayers()),
+      many(mixedLayers());
+  const int32_t a = after.engine.allocateSlot();
+  const int32_t b = one.engine.allocateSlot();
+  const int32_t c = many.engine.allocateSlot();
+  int64_t from = 0;
+  for (int32_t tokens : {1, 7, 1, 1, 9, 16, 2, 1, 21}) {
+    const Outputs expected = decode(after, a, 3, from, tokens, true);
+    ASSERT_EQ(decode(one, b, 3, from, tokens, true), expected) << from;
+    ASSERT_EQ(decode(many, c, 3, from, tokens), expected) << from;
+    ASSERT_EQ(look(many, c), look(one, b)) << from;
+    from += tokens;
+  }
+  // Behind the last due token one has compacted already and the other will.
+  const int64_t compacted = after.engine.statistics().compactions;
+  EXPECT_GT(compacted, 0);
+  EXPECT_LE(one.engine.statistics().compactions, compacted);
+}
+
 TEST(Tokens, RowsMayTakeDifferentNumbersOfTokens) {
   const LayerSpec layer = gdnLayer(1, 1, 8, 8);
   EngineUnderTest test({layer}, optionsFor(3));
@@ -137,6 +158,29 @@ TEST(Rollback, LeavesNothingOfOtherDrafts) {
               decode(plain, b, 1, position, 1));
   }
   EXPECT_EQ(look(drafting, a), look(plain, b));
+}
+
+// A layer that compacts before its tokens can always forget the newest one, and
+// never fewer than one that compacts after them.
+TEST(Rollback, HasMoreRoomWhereCompactionWaitsForTheNextToken) {
+  std::vector<LayerSpec> all = mixedLayers();
+  all[0].before = true;
+  EngineUnderTest waits(all), plain(all), after(threeLayers(0));
+  const int32_t a = waits.engine.allocateSlot();
+  const int32_t b = plain.engine.allocateSlot();
+  const int32_t c = after.engine.allocateSlot();
+  for (int64_t position = 0; position < 40; ++position) {
+    (void)decode(waits, a, 99, position, 1);
+    const int32_t room = waits.engine.rollbackRoom(a);
+    ASSERT_GE(room, 1) << position;
+    waits.engine.rollback(a, 1);
+    (void)decode(waits, a, 1, position, 1);
+    (void)decode(plain, b, 1, position, 1);
+    (void)decode(after, c, 1, position, 1);
+    ASSERT_GE(room, after.engine.rollbackRoom(c)) << position;
+    ASSERT_EQ(look(waits, a), look(plain, b)) << position;
+  }
+  EXPECT_GT(waits.engine.statistics().compactions, 0);
 }
 
 TEST(Rollback, BeyondTheBufferIsAnErrorThatChangesNothing) {

@@ -20,8 +20,9 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-std::vector<LayerSpec> withADenseLayer() {
-  std::vector<LayerSpec> layers = threeLayers(2, 0.1);
+std::vector<LayerSpec> withADenseLayer(int32_t draft) {
+  std::vector<LayerSpec> layers =
+      draft > 0 ? threeLayers(draft, 0.1) : mixedLayers(0.1);
   layers.push_back(gdnLayer(2, 2, 8, 16));
   layers.back().name = "layer3";
   layers.back().denseForm = true;
@@ -54,9 +55,11 @@ template <typename T> Bytes withHeader(Bytes bytes, size_t offset, T value) {
 // At every phase of the schedules, with partial buffers, factored, dense and
 // dense-form states: the restored request and the original stay the same.
 TEST(Snapshot, ARestoredSlotContinuesWithTheBitsOfTheOriginal) {
-  for (int32_t tokens : {0, 1, 3, 8, 13, 24, 37, 70}) {
-    EngineUnderTest from(withADenseLayer(), optionsFor(1));
-    EngineUnderTest to(withADenseLayer(), optionsFor(3));
+  for (int32_t tokens : {0, 1, 3, 8, 13, 24, 37, 70, -6, -14, -24}) {
+    const int32_t draft = tokens < 0 ? 0 : 2;
+    tokens = std::abs(tokens);
+    EngineUnderTest from(withADenseLayer(draft), optionsFor(1));
+    EngineUnderTest to(withADenseLayer(draft), optionsFor(3));
     const int32_t a = from.engine.allocateSlot();
     (void)decode(from, a, 11, 0, tokens, true);
     const Bytes bytes = from.engine.snapshot(a);
@@ -74,7 +77,7 @@ TEST(Snapshot, ARestoredSlotContinuesWithTheBitsOfTheOriginal) {
 }
 
 TEST(Snapshot, TheRunsAboveHaveDenseStatesAndFactors) {
-  EngineUnderTest test(withADenseLayer());
+  EngineUnderTest test(withADenseLayer(2));
   const int32_t slot = test.engine.allocateSlot();
   bool dense = false, factored = false;
   for (int64_t token = 0; token < 70; ++token) {
@@ -268,6 +271,26 @@ TEST(SnapshotFaults, OfAnotherModelIsRefused) {
   EXPECT_EQ(refusal(test, slot, snapshotOf(other, 15), SS_FOREIGN_SNAPSHOT),
             "the snapshot has 15 buffered pairs in layer 'layer0', expected at "
             "most 10: restore it with a graph of that buffer and draft");
+}
+
+// Full buffers are for layers that compact before the next token; where none is
+// full, snapshots go both ways.
+TEST(Snapshot, AFullBufferNeedsALayerThatCompactsBeforeItsTokens) {
+  EngineUnderTest before(mixedLayers()), after(threeLayers(0));
+  const int32_t a = before.engine.allocateSlot();
+  const int32_t b = after.engine.allocateSlot();
+  (void)decode(before, a, 1, 0, 14, true); // layer 2, phase 6 of 8, is due
+  EXPECT_EQ(refusal(after, b, before.engine.snapshot(a), SS_FOREIGN_SNAPSHOT),
+            "the snapshot has 8 buffered pairs in layer 'layer2', expected at "
+            "most 7: restore it with a graph of that buffer and draft, compiled "
+            "to compact this layer before its tokens");
+  (void)decode(before, a, 1, 14, 1, true);
+  after.engine.restore(b, before.engine.snapshot(a));
+  EXPECT_EQ(decode(after, b, 1, 15, 40, true),
+            decode(before, a, 1, 15, 40, true));
+  before.engine.restore(a, after.engine.snapshot(b));
+  EXPECT_EQ(decode(before, a, 1, 55, 40, true),
+            decode(after, b, 1, 55, 40, true));
 }
 
 // A dense state meets an engine that keeps none: it comes in factors.

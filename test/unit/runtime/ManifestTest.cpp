@@ -98,6 +98,15 @@ TEST_F(Manifest, Fields) {
                   "multiple");
   expectMalformed([](Json &m) { layer(m)["phase"] = 8; },
                   "layer 'layer0': field 'phase' is 8, expected 0 to 7");
+  expectMalformed([](Json &m) { layer(m)["compacts"] = "late"; },
+                  "layer 'layer0': compacts 'late', expected 'before' or "
+                  "'after'");
+  expectMalformed(
+      [](Json &m) {
+        layer(m)["draft"] = 2, layer(m)["compacts"] = "after";
+      },
+      "layer 'layer0': compacts 'after' with 2 draft tokens, expected "
+      "'before'");
   expectMalformed([](Json &m) { layer(m)["rank"] = 23; },
                   "layer 'layer0': rank 23 rows per state, expected at least "
                   "24");

@@ -32,6 +32,26 @@ TEST(Schedule, OneLayerInEightCompactsPerStep) {
   }
 }
 
+// The same where half of them do it before their tokens: then the phase is one
+// less.
+TEST(Schedule, OneLayerInEightCompactsPerStepOnEitherSideOfItsToken) {
+  std::vector<LayerSpec> layers = staggeredLayers();
+  for (size_t i = 4; i < layers.size(); ++i) {
+    layers[i].before = true;
+    --layers[i].phase;
+  }
+  EngineUnderTest test(layers, optionsFor(1), false);
+  DrivenRequest request = test.request(1);
+  int64_t before = 0;
+  for (int step = 0; step < 32; ++step) {
+    test.driver.step({&request});
+    ss_statistics s = test.engine.statistics();
+    EXPECT_EQ(s.compactions + s.folds - before, 2) << step;
+    before = s.compactions + s.folds;
+    EXPECT_EQ(test.engine.layerInfo(step % 8).compacts_before, step % 8 > 3);
+  }
+}
+
 // The request's own position decides, not the step of the engine.
 TEST(Schedule, ALateRequestHasItsOwnPhase) {
   EngineUnderTest test({gdnLayer(1, 1, 16, 16)}, optionsFor(2), false);

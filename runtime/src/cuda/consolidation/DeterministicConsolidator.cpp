@@ -36,19 +36,24 @@ void DeterministicConsolidator::download(HostJob &job) {
   CudaConsolidator::download(job);
 }
 
-/// The position before whose token the result of a compaction lands that left
-/// the request at `position`.
+/// The position before whose token the result of a compaction lands that was
+/// part of the step that left the request at `position`: so many tokens after the
+/// compaction, but after that step, and at the latest before the next one.
 int64_t DeterministicConsolidator::landsAt(int32_t layer,
                                            int64_t position) const {
   const LayerManifest &manifest = rows.manifestOf(layer);
   ss::ScheduleLayer schedule = {};
   schedule.buffer = manifest.buffer;
   schedule.phase = manifest.phase;
-  int32_t next = 0; // tokens until the one that is compacted
-  while (!ss::is_due(schedule, position + next, next))
+  schedule.before = manifest.compactsBefore;
+  // Since the compaction; where that came before the step's token, it is one.
+  const int32_t least = schedule.before;
+  const int64_t from = position - least;
+  int32_t next = least; // until the step that compacts again
+  while (!ss::is_listed(schedule, from + next, next))
     ++next;
   const int32_t tokens = lag >= 0 ? lag : manifest.buffer / 2;
-  return position + std::min(tokens, next);
+  return from + std::clamp(tokens, least, next);
 }
 
 void DeterministicConsolidator::begin(int32_t layer, int32_t slot,

@@ -19,9 +19,9 @@ struct RowNumbers {
 
 /// What happens to one slot in one layer between token - 1 and `token` of its
 /// step: the former is counted, with the compaction that it made due. Returns
-/// whether the states are compacted: after `token`, or, with draft tokens,
-/// before it. Of a call's newest draft + 1 tokens only the first may compact:
-/// those before it are what nobody can forget any more.
+/// whether the states are compacted, after `token` or before it. In the latter
+/// case, of a call's newest draft + 1 tokens only the first may compact: those
+/// before it are what nobody can forget any more.
 SS_BOTH_SIDES bool next_token(const Schedule &schedule, const ScheduleLayer &layer, int32_t slot,
                               int32_t token, int32_t &compacted) {
   const int32_t tokens = schedule.step_tokens[slot] - 1;
@@ -30,7 +30,7 @@ SS_BOTH_SIDES bool next_token(const Schedule &schedule, const ScheduleLayer &lay
     compacted += advance_count(layer, position - 1, slot);
   if (token >= tokens)
     return false;
-  if (layer.draft > 0 && token > 0 && token >= tokens - layer.draft)
+  if (layer.before && token > 0 && token >= tokens - layer.draft)
     return false;
   return is_listed(layer, position, layer.count[slot]);
 }

@@ -52,6 +52,7 @@ struct RowLayer {
   int32_t heads, pool;
   int32_t most_asked;         // two for each state
   int32_t pairs;              // of a full buffer, drafts included
+  int32_t before;             // 1: it is compacted before its tokens, none is ahead
   int32_t bound;              // most rows of a state in factors
   int32_t break_even;         // rank from which a state goes dense
   int32_t most_back;          // rank up to which it comes back; 0: it does not
@@ -111,7 +112,7 @@ SS_BOTH_SIDES void list_compact(const RowLayer &layer, int32_t state) {
 
 /// Rows that a compaction of the state may leave at most.
 SS_BOTH_SIDES int32_t rows_needed(const RowLayer &layer, int32_t state, int32_t ahead) {
-  const int32_t pairs = layer.count[state / layer.heads] + ahead;
+  const int32_t pairs = layer.count[state / layer.heads] + (layer.before ? 0 : ahead);
   const int32_t rank = layer.rank[state];
   const int32_t rows = (rank == 0 ? layer.sink_rows : rank) +
                        (pairs < layer.pairs ? pairs : layer.pairs);
@@ -219,14 +220,22 @@ SS_BOTH_SIDES int64_t plan_state(const RowTables &tables, int32_t index, int32_t
   return grown;
 }
 
+/// Whether a slot is among those that are due in this step, which have their heads
+/// one after another.
+SS_BOTH_SIDES bool is_due(const RowLayer &layer, int32_t slot) {
+  for (int32_t i = 0; i < *layer.due_count; i += layer.heads)
+    if (layer.due[i] / layer.heads == slot)
+      return true;
+  return false;
+}
+
 /// A state that the last step has compacted gives back what it does not fill,
-/// where memory is short.
+/// where memory is short. One that is due again asks for itself.
 SS_BOTH_SIDES void squeeze_state(const RowTables &tables, int32_t index, int32_t state) {
   const RowLayer &layer = tables.layers[index];
   RowPool &pool = tables.pools[layer.pool];
   const int32_t rank = layer.rank[state];
-  // Others are due again already.
-  if (rank < 0 || layer.count[state / layer.heads] != 0 || layer.pairs < 2)
+  if (rank < 0 || is_due(layer, state / layer.heads))
     return;
   if (layer.row_capacity[state] > pool.capacity[pool.class_of[rank]])
     ask_rows(tables, rank, {index, state, 0, 0, kResize, 0});
@@ -451,9 +460,7 @@ SS_BOTH_SIDES void release_state(const RowTables &tables, const RowLayer &layer,
 
 #ifdef __CUDACC_RTC__
 
-/// Makes the lists of a layer from what is due: a block per layer. No state is
-/// both squeezed and due: its count is 0 in one case, and a buffer's in the
-/// other.
+/// Makes the lists of a layer from what is due: a block per layer.
 extern "C" __global__ void __launch_bounds__(512, 1)
     ss_plan_rows(ss::RowTables tables, int32_t first, int32_t ahead) {
   const int32_t index = first + blockIdx.x;

@@ -32,7 +32,8 @@ struct ScheduleLayer {
   int32_t *order;      // [slots * heads], programs of the batch
   int32_t heads, buffer, phase, deferred;
   int32_t dense_rows; // that a dense state counts as
-  int32_t draft;
+  int32_t before;     // compacts before its tokens, not after them
+  int32_t draft;      // in that case: tokens of a call that may be forgotten
 };
 
 /// All of an engine's layers with buffers.
@@ -60,20 +61,19 @@ SS_BOTH_SIDES bool passes_phase(int64_t from, int64_t to, int32_t period, int32_
   return (to - phase + period) / period > (from - phase + period) / period;
 }
 
-/// Layers with draft tokens compact late: whether what is in the buffer is due
+/// Layers that compact before their tokens: whether what is in the buffer is due
 /// before the token at `position`. Until then it can be forgotten.
 SS_BOTH_SIDES bool is_due_before(const ScheduleLayer &layer, int64_t position, int32_t count) {
   return count >= layer.buffer ||
          passes_phase(position - count, position, layer.buffer, layer.phase);
 }
 
-/// Whether a step of one token at `position` compacts: after it, or before it
-/// in layers with draft tokens.
+/// Whether a step of one token at `position` compacts, after it or before it.
 SS_BOTH_SIDES bool is_listed(const ScheduleLayer &layer, int64_t position, int32_t count) {
   if (layer.deferred)
     return false;
-  return layer.draft > 0 ? is_due_before(layer, position, count)
-                         : is_due(layer, position, count);
+  return layer.before ? is_due_before(layer, position, count)
+                      : is_due(layer, position, count);
 }
 
 /// Whether a row of a batch names a slot; negative slots are padding.
@@ -101,7 +101,7 @@ SS_BOTH_SIDES int32_t advance_count(const ScheduleLayer &layer, int64_t position
     layer.count[slot] = count == 2 * layer.buffer ? 1 : count + 1;
     return 0;
   }
-  const bool due = layer.draft == 0 && is_due(layer, position, count);
+  const bool due = !layer.before && is_due(layer, position, count);
   layer.count[slot] = due ? 0 : count + 1;
   return due ? layer.heads : 0;
 }

@@ -460,3 +460,19 @@ ss.model @model {
   // expected-error @+1 {{has form 'sink' with policy 'relative', expected 'fixed'}}
   ss.layer @layer0 type gdn index 0 heads 2 key_heads 2 dv 128 dk 128 gate #ss.gate<softplus> norm #ss.norm<add, 1.0e-6> query_scale 0.125 policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage f32 form sink
 }
+
+// -----
+
+ss.model @model {
+  ss.layer @layer0 type gdn index 0 heads 2 key_heads 2 dv 128 dk 128 gate #ss.gate<softplus> norm #ss.norm<add, 1.0e-6> query_scale 0.125 policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage f32 form factored
+  // expected-error @+1 {{has @layer9 in 'before', expected a layer with a phase}}
+  ss.schedule period 8 phases [@layer0 = 0] before [@layer9]
+}
+
+// -----
+
+ss.model @model {
+  ss.layer @layer0 type gdn index 0 heads 2 key_heads 2 dv 128 dk 128 gate #ss.gate<softplus> norm #ss.norm<add, 1.0e-6> query_scale 0.125 policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage f32 form factored
+  // expected-error @+1 {{has @layer0 in 'before' twice}}
+  ss.schedule period 8 phases [@layer0 = 0] before [@layer0, @layer0]
+}

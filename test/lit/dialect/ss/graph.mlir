@@ -38,8 +38,8 @@ ss.model @tiny {
   ss.layer @layer4 type gdn index 6 heads 2 key_heads 1 dv 128 dk 64
       gate #ss.gate<softplus> norm #ss.norm<add, 1.0e-6> query_scale 0.125
       policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage fp8 rounding stochastic form factored
-  // CHECK-NEXT: ss.schedule period 48 phases [@layer0 = 0, @layer1 = 15, @layer3 = 2, @layer4 = 4]
-  ss.schedule period 48 phases [@layer0 = 0, @layer1 = 15, @layer3 = 2, @layer4 = 4]
+  // CHECK-NEXT: ss.schedule period 48 phases [@layer0 = 0, @layer1 = 15, @layer3 = 2, @layer4 = 4] before [@layer3, @layer4]
+  ss.schedule period 48 phases [@layer0 = 0, @layer1 = 15, @layer3 = 2, @layer4 = 4] before [@layer3, @layer4]
 }
 
 // CHECK-LABEL: ss.model @empty
