@@ -18,7 +18,7 @@ struct KernelOptions {
   /// With the kernels that start states from dense matrices.
   bool init = false;
   /// Let the last quarter of the layers compact before its tokens.
-  bool compactBefore = true;
+  bool compactBefore = false;
   /// Remarks say what was chosen, and why.
   bool explain = false;
 };

@@ -24,7 +24,7 @@ struct PackageOptions {
   bool init = false;
   /// The last quarter of the layers compacts before its tokens
   /// (ss-schedule-compaction); false: all after, but those with draft tokens.
-  bool compactBefore = true;
+  bool compactBefore = false;
   /// Remarks say what was chosen for every kernel, and why.
   bool explain = false;
 };

@@ -44,7 +44,7 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
       *this, "compact-before",
       llvm::cl::desc("let the last quarter of the layers compact before "
                      "its tokens (see ss-schedule-compaction)"),
-      llvm::cl::init(true)};
+      llvm::cl::init(false)};
 };
 
 /// `ss-graph-pipeline`: from a model's graph to fused functions, equal layers

@@ -50,8 +50,8 @@ def SSScheduleCompaction : Pass<"ss-schedule-compaction", "::sinkstate::ss::Mode
     every step and never all of them in one. `period` is the least common
     multiple of the buffers.
 
-    The last quarter of these layers, rounded, compacts before its tokens
-    (`before`): on a GPU beside the decodes of layers in front of it, while the
+    With `compact-before` the last quarter of these layers, rounded, compacts
+    before its tokens (`before`): on a GPU beside the decodes of layers in front of it, while the
     compactions of the others run beside the decodes behind them. A compaction
     has a latency of several decodes, and behind the last layers it would stand
     alone. Their phases are one less: the same step of the period, and the other
@@ -72,9 +72,9 @@ def SSScheduleCompaction : Pass<"ss-schedule-compaction", "::sinkstate::ss::Mode
   let options = [
     Option<"stagger", "stagger", "bool", "true",
            "Spread the compactions; false puts all of them in one step">,
-    Option<"compactBefore", "compact-before", "bool", "true",
-           "Let the last quarter of the layers compact before its tokens; "
-           "false: only those with draft tokens">,
+    Option<"compactBefore", "compact-before", "bool", "false",
+           "Let the last quarter of the layers compact before its tokens (small "
+           "batches gain, large ones lose); false: only those with draft tokens">,
     SS_ReportOption,
   ];
 }

@@ -52,7 +52,7 @@ size_t countMostPerStep(ArrayRef<LayerOp> layers, ArrayRef<Place> places,
   return most;
 }
 
-/// The last quarter compacts before its tokens: beside the decodes of the layers in
+/// With `compactBefore` the last quarter compacts before its tokens: beside the decodes of the layers in
 /// front, as the compactions of the others run beside the decodes behind. None is
 /// then left to run alone at the end of a step. The time of a quarter of a model's
 /// decodes is that of a compaction, where batches are small; more layers would

@@ -68,7 +68,8 @@ double budgetOf(const LayerSpec &layer, int32_t rank) {
   return layer.buffer * row + rank * (row + 4);
 }
 
-/// The last quarter compacts before its tokens, as ss-schedule-compaction has it.
+/// The last quarter compacts before its tokens, as ss-schedule-compaction has it
+/// with compact-before.
 void setBefore(std::vector<LayerSpec> &layers) {
   const auto factored =
       std::count_if(layers.begin(), layers.end(),

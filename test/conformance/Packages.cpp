@@ -63,6 +63,7 @@ int main(int argc, char **argv) {
   if (!levels.empty())
     options.cpuLevels.assign(levels.begin(), levels.end());
   options.cuda = !noCuda;
+  options.compactBefore = true; // so that graphs have layers of both kinds
   if (std::error_code error = llvm::sys::fs::create_directories(folder))
     return fail("cannot create '" + folder + "': " + error.message());
   for (const conformance::Graph &graph : conformance::allGraphs()) {

@@ -39,10 +39,11 @@ static cl::opt<bool> init(
              "prefill (without them the runtime decomposes on the host)"),
     cl::cat(category));
 
-static cl::opt<bool> noCompactBefore(
-    "no-compact-before",
-    cl::desc("Let every layer compact after its token; otherwise the last "
-             "quarter does before it, beside decodes in front"),
+static cl::opt<bool> compactBefore(
+    "compact-before",
+    cl::desc("Let the last quarter of the layers compact before its tokens, "
+             "beside decodes in front: for GPUs that serve small batches, whose "
+             "steps get 2 to 14 % shorter; large ones get 2 to 8 % longer"),
     cl::cat(category));
 
 static cl::opt<bool>
@@ -78,7 +79,7 @@ static llvm::Expected<sinkstate::PackageOptions> readOptions() {
     options.cpuLevels.clear();
   options.cuda = !noCuda;
   options.init = init;
-  options.compactBefore = !noCompactBefore;
+  options.compactBefore = compactBefore;
   options.explain = explain;
   return options;
 }

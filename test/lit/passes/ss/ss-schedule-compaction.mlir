@@ -1,8 +1,8 @@
-// RUN: ss-opt %s --split-input-file --pass-pipeline='builtin.module(ss.model(ss-schedule-compaction))' | FileCheck %s
-// RUN: ss-opt %s --split-input-file --pass-pipeline='builtin.module(ss.model(ss-schedule-compaction{stagger=false}))' | FileCheck %s --check-prefix=SAME
-// RUN: ss-opt %s --split-input-file --pass-pipeline='builtin.module(ss.model(ss-schedule-compaction{report=true}))' -o /dev/null 2>&1 | FileCheck %s --check-prefix=REPORT
+// RUN: ss-opt %s --split-input-file --pass-pipeline='builtin.module(ss.model(ss-schedule-compaction{compact-before=true}))' | FileCheck %s
+// RUN: ss-opt %s --split-input-file --pass-pipeline='builtin.module(ss.model(ss-schedule-compaction{compact-before=true stagger=false}))' | FileCheck %s --check-prefix=SAME
+// RUN: ss-opt %s --split-input-file --pass-pipeline='builtin.module(ss.model(ss-schedule-compaction{compact-before=true report=true}))' -o /dev/null 2>&1 | FileCheck %s --check-prefix=REPORT
 
-// RUN: ss-opt %s --split-input-file --pass-pipeline='builtin.module(ss.model(ss-schedule-compaction{compact-before=false report=true}))' 2>&1 | FileCheck %s --check-prefix=AFTER
+// RUN: ss-opt %s --split-input-file --pass-pipeline='builtin.module(ss.model(ss-schedule-compaction{report=true}))' 2>&1 | FileCheck %s --check-prefix=AFTER
 
 // Dense layers are not counted: three layers share the steps. The last quarter,
 // one of three, compacts before its tokens, in the same steps.
