@@ -171,7 +171,7 @@ int64_t LayerOp::getRankBound() {
   if (!isFactored())
     return 0;
   if (getPolicy().isFixed())
-    return 2 * getPolicy().getCount() + (isSink() ? 1 : 0);
+    return 2 * getPolicy().getCount() + getDraft() + (isSink() ? 1 : 0);
   return std::min(getDv(), getDk()) + getActive() + getBuffer() + getDraft();
 }
 
@@ -320,7 +320,7 @@ static LogicalResult verifyBefore(ScheduleOp schedule) {
       return schedule.emitOpError("has @")
              << name << " in 'before', expected a layer with a phase";
     if (!seen.insert(name).second)
-      return schedule.emitOpError("has @") << name << " in 'before' twice";
+      return schedule.emitOpError("has @") << name << " in 'before' twice, expected every layer once";
   }
   return success();
 }

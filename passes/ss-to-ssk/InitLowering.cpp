@@ -290,7 +290,7 @@ LogicalResult lowerInit(ss::FusedOp fused, const LayerShape &shape,
     return fused.emitOpError("initialises a state of ")
            << shape.dv << " x " << shape.dk
            << ", expected a side of at most " << SS_GRAM_MOST_ROWS
-           << "; compile without init";
+           << ": compile without init, and the runtime decomposes on the host";
   overWork(k, arguments, [&](Value program, Value state) {
     StateTables tables(k, shape, arguments);
     tables.locateState(state);

@@ -27,7 +27,7 @@ Usage: ss-bench hand-over --package FOLDER [options]
 
 Option eps(float &to) {
   return {"--eps", "E", "a number above 0 and below 1",
-          "Frobenius error of a state, relative to it (0.003)",
+          "drop weights below E times a state's largest (0.003)",
           [&to](const std::string &text) {
             return parseWhole(text, to) && to > 0 && to < 1;
           }};

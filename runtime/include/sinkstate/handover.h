@@ -52,7 +52,7 @@ SS_API ss_result ss_decode_layer_tokens(ss_engine *engine, int32_t layer,
  * they had never been decoded. Between steps. SS_NOT_IN_BUFFER where a layer
  * has compacted one of them or keeps no buffer (form dense); nothing has
  * changed then. Always possible after a call of at most D + 1 tokens, for as
- * many of them, where every layer declares D draft tokens. On CUDA it comes
+ * many of them, where every layer declares D > 0 draft tokens. On CUDA it comes
  * after what `stream` has and waits for the answer. */
 SS_API ss_result ss_slot_rollback(ss_engine *engine, int32_t slot,
                                   int32_t tokens, void *stream);
@@ -165,8 +165,8 @@ typedef struct ss_init_options {
   uint32_t struct_size;
   float eps;     /* drop weights below max(eps, 2^-22) times the largest; less
                     than 0: what the layer's policy drops */
-  uint64_t seed; /* of the random test matrices: the same seed, the same bits,
-                    whatever the batch and the slots */
+  uint64_t seed; /* without influence, kept for its place: nothing is random. A
+                    matrix gives the same bits, whatever the batch and slots */
 } ss_init_options;
 
 /* After a prefill: the state of slots[i] in this layer becomes the matrix at

@@ -203,8 +203,9 @@ typedef struct ss_engine_options {
                                 arrays are not int32 slots, negative padding and
                                 f32 (on CUDA: f32 where kernels read it, see
                                 ss_input): memory to convert them is allocated
-                                for so many with the engine. 0: there are no
-                                such calls */
+                                for so many with the engine. At most 2^20. 0:
+                                there are no such calls. A larger call, or one
+                                that needs it with 0, is SS_INVALID_ARGUMENT */
   int32_t reserved_slots;    /* slots 0 to reserved_slots - 1 are never handed
                                 out: 1 for callers whose null slot is 0 */
   int64_t state_bytes_limit; /* most bytes for states, as allocated_bytes in
@@ -213,9 +214,12 @@ typedef struct ss_engine_options {
                                 where the device has no more memory */
   int32_t compaction_streams; /* CUDA: streams of the engine's own, of the lowest
                                 priority, on which compactions run beside the
-                                decodes of other layers (as many for those before
-                                a token); the end of the step waits for them. 0: 8. Up to 16; -1: none, compactions
-                                run on the caller's stream. With them a capture
+                                decodes of other layers: so many behind their
+                                layer, as many more where layers compact before
+                                their tokens, two for folds and one of the highest
+                                priority for what a step plans. The end of the
+                                step waits for all. 0: 8. Up to 16; -1: none at
+                                all, compactions run on the caller's stream. With them a capture
                                 holds whole steps, ss_begin_step to ss_end_step;
                                 captures of parts of a step need -1 */
 } ss_engine_options;
@@ -229,8 +233,9 @@ SS_API void ss_engine_options_init_sized(ss_engine_options *options,
 /* Bytes an engine would need, before anything is allocated and without looking
  * for a device. `expected` takes every state at half its rank bound; on CUDA with
  * row_capacity everything is allocated at once, and both are what that takes.
- * `worst_case` there includes the blocks that states hold while they move, and
- * is at most state_bytes_limit. */
+ * `worst_case` there includes the blocks that states hold while they move. Both
+ * hold what max_batch takes beside the states; on CUDA they are at most
+ * state_bytes_limit without it, on the CPU the limit is not looked at. */
 typedef struct ss_memory_plan {
   uint32_t struct_size;
   int64_t worst_case;
@@ -370,7 +375,9 @@ SS_API ss_result ss_begin_step(ss_engine *engine, const int32_t *slots,
                                int32_t batch, void *stream);
 
 /* Decodes one token of every row in one layer: y = H q after the update. Then
- * compacts the states of the layer that are due at their request's position.
+ * compacts the states of the layer that are due at their request's position; a
+ * layer that compacts before its tokens (compacts_before in ss_layer_info) does
+ * so in the next step's call, before its token.
  * A layer takes one token per step of a slot; a second one before ss_end_step
  * is SS_BUFFER_FULL. On an error nothing has changed: the call can be
  * repeated. */

@@ -41,6 +41,7 @@ void planMemory(const Package &package, const ss_engine_options &options,
   plan.expected += pools.expected;
   if (options.state_bytes_limit > 0)
     plan.worst_case = std::min(plan.worst_case, options.state_bytes_limit);
+  plan.expected = std::min(plan.expected, plan.worst_case);
 }
 
 CudaEngine::CudaEngine(std::shared_ptr<const Package> loaded,
@@ -532,7 +533,7 @@ void CudaEngine::synchronize(Stream stream) {
   if (faults == ss::kSlotUnknown)
     fail(SS_INVALID_ARGUMENT, "a batch named a slot that is neither 0 to ",
          slotCount - 1, " nor padding by its rule, expected one of them: its "
-         "rows were padding, no state was touched");
+         "rows were padding, no state was touched; decode them again with slots of this engine");
   if (faults & ss::kSlotOutOfRange)
     fail(SS_INVALID_ARGUMENT, "a batch named a slot above ", slotCount - 1,
          ", expected slots of this engine or negative ones: states may be "
