@@ -370,7 +370,9 @@ typedef struct ss_rows {
  * on the device, the states that are due in this step; every layer is then
  * decoded once, and ss_end_step ends the step. A step that is begun again was
  * given up: nothing of it may have run (a capture that was thrown away). On the
- * CPU it does nothing and may be left out. `slots` as in ss_decode_args. */
+ * CPU it does nothing and may be left out. `slots` as in ss_decode_args; on CUDA
+ * the array is read beside the step's work, and stays as it is, in the stream's
+ * order, until ss_end_step. */
 SS_API ss_result ss_begin_step(ss_engine *engine, const int32_t *slots,
                                int32_t batch, void *stream);
 

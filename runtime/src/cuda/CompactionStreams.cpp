@@ -148,6 +148,19 @@ CompactionStreams::Branch *CompactionStreams::forkInto(Ring &ring,
 }
 
 void CompactionStreams::join(CUstream into) {
+  try {
+    joinAll(into);
+  } catch (...) {
+    // Of an abandoned capture no branch can be joined: the next one begins anew.
+    for (Ring *ring : {&compactions, &folds, &ahead})
+      for (Branch &branch : ring->branches)
+        branch.forked = false;
+    planning.forked = false;
+    throw;
+  }
+}
+
+void CompactionStreams::joinAll(CUstream into) {
   for (Ring *ring : {&compactions, &folds, &ahead}) {
     for (Branch &branch : ring->branches)
       if (std::exchange(branch.forked, false)) // as in joinPlan

@@ -55,10 +55,12 @@ public:
   /// Whatever is queued on `into` from now on comes after that compaction, which
   /// has been finished since the last join.
   void joinAhead(size_t number, CUstream into) const;
-  /// Whatever is queued on `into` from now on comes after all forked work.
+  /// Whatever is queued on `into` from now on comes after all forked work. Where it
+  /// throws, as behind a capture that was thrown away, nothing is forked any more.
   void join(CUstream into);
 
 private:
+  void joinAll(CUstream into);
   struct Branch {
     CUstream stream = nullptr;
     CUevent event = nullptr; ///< last used in the order fork, join
