@@ -44,8 +44,8 @@ std::string ss_bench::formatInit(const InitResult &r) {
          r.boundShare, r.isCorrect() ? "yes" : "**no**");
   append(text,
          "\nof the checked states, %lld have a rank that is not the matrix's; "
-         "%lld are dense although no more components are above eps than the "
-         "kernel keeps; %lld are left to exact SVDs\n",
+         "%lld are dense for want of a margin, with no more components than the "
+         "kernel finds; %lld are left to exact SVDs\n",
          (long long)(r.wrongRanks), (long long)(r.noMargin),
          (long long)(r.leftOver));
   if (!r.noSolver.empty())

@@ -16,7 +16,7 @@ void requireAligned(const char *name, const void *data, int64_t bytes) {
   if (beyond != 0)
     fail(SS_INVALID_ARGUMENT, "args.", name, " begins ", beyond,
          " bytes past a multiple of ", bytes, ", expected a multiple of ",
-         bytes, ", the size of its elements: align the array, or correct its type");
+         bytes, ", the size of its elements");
 }
 
 /// An array of the caller, [batch, tokens, width] with strides in elements, and
@@ -99,7 +99,7 @@ RowConversion::RowConversion(StateEngine &engine,
 
 void RowConversion::requireRoom(int64_t rows) const {
   if (rows > maxBatch)
-    fail(SS_INVALID_ARGUMENT, rows, " rows times tokens to convert, expected at most ",
+    fail(SS_INVALID_ARGUMENT, rows, " rows to convert, expected at most ",
          maxBatch, " (options.max_batch): create the engine with more");
 }
 

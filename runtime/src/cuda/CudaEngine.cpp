@@ -533,7 +533,7 @@ void CudaEngine::synchronize(Stream stream) {
   if (faults == ss::kSlotUnknown)
     fail(SS_INVALID_ARGUMENT, "a batch named a slot that is neither 0 to ",
          slotCount - 1, " nor padding by its rule, expected one of them: its "
-         "rows were padding, no state was touched; decode them again with slots of this engine");
+         "rows were padding, no state was touched");
   if (faults & ss::kSlotOutOfRange)
     fail(SS_INVALID_ARGUMENT, "a batch named a slot above ", slotCount - 1,
          ", expected slots of this engine or negative ones: states may be "

@@ -76,8 +76,7 @@ void checkRowAddresses(const LayerManifest &layer, const ss_decode_args &args) {
       fail(SS_INVALID_ARGUMENT, "args.", name,
            " has rows that do not begin at multiples of ",
            std::gcd(headElements, kVectorFloats) * int64_t(sizeof(float)),
-           " bytes (its first at ", reinterpret_cast<uintptr_t>(data) % 16,
-           " beyond one of 16, stride ", stride, "), expected what a GPU reads at once: "
+           " bytes (stride ", stride, "), expected what a GPU reads at once: "
            "move them, or create the engine with options.max_batch to have "
            "them copied");
   };

@@ -21,7 +21,7 @@ void takeSlots(const ss::RowsToTake &rows) {
     const int64_t slot = ss::slot_given(rows.slots, row);
     if (!ss::is_padding(rows.slots, slot) && !ss::is_known(rows.slots, slot))
       fail(SS_INVALID_ARGUMENT, "slot ", slot, ", expected 0 to ",
-           rows.slots.slot_count - 1, " or padding by its rule: pass a slot of ss_slot_alloc");
+           rows.slots.slot_count - 1, " or padding");
     rows.slot_rows[row] = ss::slot_for_kernels(rows.slots, slot);
   }
 }

@@ -3,7 +3,7 @@
 
 // The functions of a layer, behind the model.
 // CHECK-DAG: ![[S:state[0-9]*]] = !ss.state<gdn, heads = 4, key_heads = 2, dv = 80, dk = 128, form = factored, active = 8, buffer = 8, rank = 96, storage = f32>
-// CHECK-DAG: ![[C:state[0-9]*]] = !ss.state<kda, heads = 2, key_heads = 2, dv = 64, dk = 128, form = factored, active = 16, buffer = 16, rank = 32, storage = bf16, draft = 4>
+// CHECK-DAG: ![[C:state[0-9]*]] = !ss.state<kda, heads = 2, key_heads = 2, dv = 64, dk = 128, form = factored, active = 16, buffer = 16, rank = 36, storage = bf16, draft = 4>
 // CHECK-DAG: ![[FA:factors[0-9]*]] = !ss.factors<heads = 4, rows = 8, dv = 80, dk = 128>
 // CHECK-DAG: ![[FB:factors[0-9]*]] = !ss.factors<heads = 4, rows = 16, dv = 80, dk = 128>
 // CHECK: ss.model @model
