@@ -191,10 +191,6 @@ Value KernelBuilder::toI64(Value i) {
   return arith::IndexCastOp::create(b, loc, b.getI64Type(), i);
 }
 
-Value KernelBuilder::toReal(Value i) {
-  return arith::SIToFPOp::create(b, loc, f32(), i);
-}
-
 Value KernelBuilder::extend(Value x) {
   return arith::ExtFOp::create(b, loc, f64(), x);
 }

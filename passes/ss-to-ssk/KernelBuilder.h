@@ -90,7 +90,6 @@ public:
   mlir::Value lowHalf(mlir::Value i);  ///< of an i64, i32
   mlir::Value highHalf(mlir::Value i); ///< of an i64, i32
   mlir::Value toI64(mlir::Value i);          ///< from index
-  mlir::Value toReal(mlir::Value i);         ///< signed integer to f32
   mlir::Value extend(mlir::Value x); ///< f32 to f64
   mlir::Value narrow(mlir::Value x); ///< f64 to f32, to nearest
 

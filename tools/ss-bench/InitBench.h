@@ -26,8 +26,6 @@ struct InitResult {
   int64_t checked = 0;
   int64_t wrongRanks = 0; ///< that the kernel may not give these matrices
   int64_t leftOver = 0;   ///< for exact SVDs: the kernel did not converge
-  int64_t noMargin = 0;   ///< called dense, though it has no more components
-                          ///< than the kernel finds
   double weightError = 0; ///< largest, relative, of kept weights
   double boundShare = 0;  ///< largest error over what truncation may drop
   // cuSOLVER's gesvda for as many components as the kernel finds at most.

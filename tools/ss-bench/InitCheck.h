@@ -25,7 +25,7 @@ struct FoundStates {
 
 /// Whether an init kernel may give a matrix of these singular values the rank
 /// `found`: as many as are kept, give or take those within 1e-3 of the line, or
-/// -1 where number `most`, the last that it finds, lies above half of the line
+/// -1 where more than `most`, which it may keep, lie above the line
 /// (sinkstate/routines.h).
 bool isRightRank(const double *values, int32_t side, int32_t most, double eps,
                  int32_t found);

@@ -44,10 +44,8 @@ std::string ss_bench::formatInit(const InitResult &r) {
          r.boundShare, r.isCorrect() ? "yes" : "**no**");
   append(text,
          "\nof the checked states, %lld have a rank that is not the matrix's; "
-         "%lld are dense for want of a margin, with no more components than the "
-         "kernel finds; %lld are left to exact SVDs\n",
-         (long long)(r.wrongRanks), (long long)(r.noMargin),
-         (long long)(r.leftOver));
+         "%lld are left to exact SVDs\n",
+         (long long)(r.wrongRanks), (long long)(r.leftOver));
   if (!r.noSolver.empty())
     append(text, "\ncuSOLVER: %s\n", r.noSolver.c_str());
   else
@@ -81,7 +79,6 @@ std::string ss_bench::formatInitJson(const InitResult &r) {
       {"dense_share", r.denseShare},
       {"checked", r.checked},
       {"wrong_ranks", r.wrongRanks},
-      {"no_margin", r.noMargin},
       {"left_over", r.leftOver},
       {"weight_error", r.weightError},
       {"bound_share", r.boundShare},

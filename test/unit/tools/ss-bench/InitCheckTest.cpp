@@ -38,16 +38,16 @@ TEST(IsRightRank, LeavesOpenWhatIsAtTheLine) {
   }
 }
 
-// The kernel keeps nothing of what has no smaller component beside it.
-TEST(IsRightRank, MayBeDenseWithoutAMargin) {
-  EXPECT_TRUE(isRight({1, 1, 1, 0.6 * kEps, 1e-4, 0}, -1));
+// Only where more components are above the line than may be kept.
+TEST(IsRightRank, IsDenseBeyondWhatMayBeKept) {
+  EXPECT_FALSE(isRight({1, 1, 1, 0.6 * kEps, 1e-4, 0}, -1));
   EXPECT_TRUE(isRight({1, 1, 1, 0.6 * kEps, 1e-4, 0}, 3));
-  EXPECT_FALSE(isRight({1, 1, 1, 0.4 * kEps, 1e-4, 0}, -1));
+  EXPECT_FALSE(isRight({1, 1, 1, 1, 0.9 * kEps, 0}, -1));
   const std::vector<double> full = {1, 1, 1, 1, 1, 1};
   EXPECT_TRUE(isRight(full, -1));
   EXPECT_FALSE(isRight(full, 4)) << "six are kept";
   EXPECT_FALSE(isRight(full, 6)) << "there is no room for so many";
-  // A kernel that finds all there are needs no margin.
+  // A kernel that may keep all there are has none beyond.
   EXPECT_FALSE(isRightRank(full.data(), kSide, kSide, kEps, -1));
   EXPECT_TRUE(isRightRank(full.data(), kSide, kSide, kEps, 6));
 }
