@@ -28,6 +28,26 @@ export TSAN_OPTIONS="halt_on_error=1 ${TSAN_OPTIONS:-}"
 export ASAN_OPTIONS="detect_leaks=1 detect_stack_use_after_return=1 ${ASAN_OPTIONS:-}"
 export UBSAN_OPTIONS="print_stacktrace=1 ${UBSAN_OPTIONS:-}"
 
+# of_what_failed LOG CODE: reports of sanitizers, failed assertions, the tests that
+# failed, and how it ended. Names of tests have such words too.
+of_what_failed() {
+  local log=$1 code=$2 pattern
+  pattern='^WARNING: ThreadSanitizer|^==[0-9]+==(ERROR|WARNING|HINT)|(Address|Leak|Thread|UndefinedBehavior)Sanitizer(:|[[:space:]]has encountered)|: runtime error: |: Failure$|^terminate called'
+  grep -nE -A30 "$pattern" "$log" | head -n 200 || true
+  grep -E '^\[  FAILED  \] [^ ]+( |,|$)' "$log" | sort -u || true
+  # A test that began and did not end: the program ended within it.
+  if ! grep -qE '^\[==========\].* ran\.' "$log"; then
+    echo "in: $(grep -E '^\[ RUN      \]' "$log" | tail -n 1 || true)"
+  fi
+  if [ "$code" -gt 128 ]; then
+    echo "exit code $code: signal $(kill -l $((code - 128)) 2>/dev/null || echo $((code - 128)))"
+  else
+    echo "exit code $code"
+  fi
+  echo "the end of the log:"
+  tail -n 20 "$log"
+}
+
 failed=0
 for sanitizer in "${@:-thread address undefined}"; do
   for one in $sanitizer; do
@@ -41,11 +61,13 @@ for sanitizer in "${@:-thread address undefined}"; do
     # shellcheck disable=SC2086
     ninja -C "$folder" -j2 $tests > "$folder/build.log" || { tail -n 20 "$folder/build.log"; die "the build with $one failed"; }
     for test in $tests; do
-      if "$folder/test/bin/$test" > "$folder/$test.log" 2>&1; then
+      code=0
+      "$folder/test/bin/$test" > "$folder/$test.log" 2>&1 || code=$?
+      if [ "$code" -eq 0 ]; then
         echo "$one $test: clean"
       else
         echo "$one $test: FAILED, see $folder/$test.log"
-        grep -m1 -A20 -E "WARNING: ThreadSanitizer|ERROR: |runtime error|Failure" "$folder/$test.log" || tail -n 20 "$folder/$test.log"
+        of_what_failed "$folder/$test.log" "$code" | sed 's/^/  | /'
         failed=1
       fi
     done

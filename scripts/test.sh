@@ -44,7 +44,7 @@ if [ $# -eq 0 ] && [ -n "$sanitizers" ]; then
   cat "$log"
   clean=$(grep -c ': clean$' "$log" || true)
   # A build that fails is a failure as well.
-  wrong=$(grep -cE ': FAILED|^error: ' "$log" || true)
+  wrong=$(grep -cE '^[a-z]+ [a-z-]+: FAILED|^error: ' "$log" || true)
   total=$((total + clean + wrong)) failed=$((failed + wrong))
 fi
 echo "$((total - failed - skipped)) passed, $failed failed, $skipped skipped"
