@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 namespace sinkstate::runtime::cuda {
@@ -75,8 +76,12 @@ std::vector<std::string> KernelCompiler::compile(
   };
   const size_t processors = std::max(1u, std::thread::hardware_concurrency());
   std::vector<std::thread> threads;
-  for (size_t i = 1; i < std::min(processors, sources.size()); ++i)
-    threads.emplace_back(work);
+  try {
+    for (size_t i = 1; i < std::min(processors, sources.size()); ++i)
+      threads.emplace_back(work);
+  } catch (const std::system_error &) {
+    // The process may have no more: those that are there do all of it.
+  }
   work();
   for (std::thread &thread : threads)
     thread.join();

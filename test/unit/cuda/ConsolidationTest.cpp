@@ -306,24 +306,30 @@ TEST_F(CudaConsolidation, WhatIsOfAFormerTenantIsDropped) {
 
 // The decode stream compacts a state while its rows are being copied.
 TEST_F(CudaConsolidation, WhatIsTornIsDropped) {
+  // Of the thread of the downloads, which may live as long as the engine.
   std::function<void()> between;
+  std::atomic<bool> torn = false;
+  std::string failure;
   const size_t size = sizeof(ss::Gather);
   fake_add_kernel("ss_gather", &size, 1, hostGather, &between);
   CudaUnderTest cuda(source, asynchronous(1));
   DrivenRequest request = cuda.request(source, 3);
-  std::atomic<bool> torn = false;
   HeldCalls held("ss_gather"); // until nobody else is in the engine
   held.decodeUntilReached(cuda, request);
   between = [&] {
     if (torn)
       return;
-    for (int step = 0; step < 4; ++step)
-      cuda.driver.step({&request});
+    try {
+      for (int step = 0; step < 4; ++step)
+        cuda.driver.step({&request});
+    } catch (const std::exception &thrown) {
+      failure = thrown.what();
+    }
     torn = true; // and the engine is the other thread's again
   };
   held.release();
-  while (!torn)
-    std::this_thread::yield();
+  waitUntil("the rows to be torn", [&] { return torn.load(); });
+  EXPECT_EQ(failure, "");
   cuda.engine.synchronize();
   const ss_statistics s = cuda.engine.statistics();
   EXPECT_GT(s.consolidations_dropped, 0);
@@ -430,30 +436,41 @@ TEST_F(CudaConsolidation, DecodingGoesOnWhereItsUploadsFail) {
   }
 }
 
+/// Whether consolidation has said that an upload failed.
+class UploadFailures {
+public:
+  UploadFailures() {
+    setLog(
+        [](void *context, ss_log_level, const char *, const char *message) {
+          if (std::string(message).find("not uploaded") != std::string::npos)
+            static_cast<UploadFailures *>(context)->any = true;
+        },
+        this);
+  }
+  UploadFailures(const UploadFailures &) = delete;
+  ~UploadFailures() { setLog(nullptr, nullptr); }
+  std::atomic<bool> any = false;
+};
+
 // No mailbox is used after that: SVDs for nothing would only take the processor.
 // Which call fails is a race of the threads: again, until it is an upload's.
 TEST_F(CudaConsolidation, StartsNothingAfterAnUploadFailed) {
-  std::atomic<bool> isUploads = false;
-  setLog(
-      [](void *context, ss_log_level, const char *, const char *message) {
-        if (std::string(message).find("not uploaded") != std::string::npos)
-          *static_cast<std::atomic<bool> *>(context) = true;
-      },
-      &isUploads);
-  for (int round = 0; round < 200 && !isUploads; ++round) {
+  UploadFailures failures;
+  int round = 0;
+  waitUntil("the failure of an upload", [&] {
     CudaUnderTest cuda(source, asynchronous(1));
     DrivenRequest request = cuda.request(source, 1);
     HeldCalls held(kDownload);
     held.decodeUntilReached(cuda, request);
-    fake_fail("cuMemcpyHtoDAsync", 719, round % 8, 0);
+    fake_fail("cuMemcpyHtoDAsync", 719, round++ % 8, 0);
     held.release();
     try {
       cuda.engine.synchronize();
     } catch (const Exception &) {
     }
     fake_fail_no_more();
-    if (!isUploads)
-      continue;
+    if (!failures.any)
+      return false;
     const ss_statistics before = cuda.engine.statistics();
     for (int step = 0; step < 24; ++step)
       cuda.driver.step({&request});
@@ -461,9 +478,8 @@ TEST_F(CudaConsolidation, StartsNothingAfterAnUploadFailed) {
     const ss_statistics after = cuda.engine.statistics();
     expectClosed(after);
     EXPECT_EQ(after.consolidations_started, before.consolidations_started);
-  }
-  setLog(nullptr, nullptr);
-  EXPECT_TRUE(isUploads) << "a test of nothing";
+    return true;
+  });
 }
 
 TEST_F(CudaConsolidation, EndsWithALostGpu) {

@@ -112,15 +112,15 @@ ss_engine_options OnFakeGpu::cudaOptions(int32_t slots) {
 
 void HeldCalls::decodeUntilReached(CudaUnderTest &cuda,
                                    DrivenRequest &request) const {
-  constexpr int kFirst = 12, kMost = 2000, kMilliseconds = 10;
+  constexpr int kFirst = 12, kMilliseconds = 10;
   for (int step = 0; step < kFirst; ++step)
     cuda.driver.step({&request});
-  for (int step = 0; step < kMost; ++step) {
+  waitUntil(std::string("a thread in ") + name, [&] {
     if (fake_is_waited_in(name, kMilliseconds))
-      return;
+      return true;
     cuda.driver.step({&request});
-  }
-  throw std::runtime_error(std::string("no thread came to ") + name);
+    return false;
+  });
 }
 
 } // namespace sinkstate::test

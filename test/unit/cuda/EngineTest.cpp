@@ -7,6 +7,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include <system_error>
+#include <thread>
+
+#include <pthread.h>
+
 using namespace sinkstate;
 using namespace sinkstate::test;
 
@@ -201,6 +206,31 @@ TEST_F(CudaEngines, CompileNothingASecondTime) {
   { Engine engine(package, cudaOptions(1)); }
   EXPECT_EQ(fake_nvrtc_compilations() - before, 6);
   setenv("SS_CACHE", "off", 1);
+}
+
+/// While it lives, no thread can be made: there are no addresses for its stack.
+class NoMoreThreads {
+public:
+  NoMoreThreads() {
+    pthread_getattr_default_np(&former);
+    pthread_attr_t huge = former;
+    pthread_attr_setstacksize(&huge, size_t(1) << 48);
+    pthread_setattr_default_np(&huge);
+  }
+  NoMoreThreads(const NoMoreThreads &) = delete;
+  ~NoMoreThreads() { pthread_setattr_default_np(&former); }
+
+private:
+  pthread_attr_t former = {};
+};
+
+TEST_F(CudaEngines, CompileWithTheThreadsThatThereAre) {
+  Package package = Package::open(source.folder());
+  NoMoreThreads none;
+  EXPECT_THROW(std::thread([] {}).join(), std::system_error);
+  const int before = fake_nvrtc_compilations();
+  { Engine engine(package, cudaOptions(1)); }
+  EXPECT_EQ(fake_nvrtc_compilations() - before, 6);
 }
 
 TEST_F(CudaEngines, UseMachineCodeOfThePackageForThisGpu) {

@@ -13,20 +13,6 @@ using namespace sinkstate::test::fake;
 
 namespace {
 
-void waitWhileHeld(const std::string &name) {
-  std::unique_lock<std::mutex> lock(held.mutex);
-  auto isHeld = [&] {
-    const auto found = held.by.find(name);
-    return found != held.by.end() && found->second != std::this_thread::get_id();
-  };
-  if (!isHeld())
-    return;
-  ++held.waiting[name];
-  held.changed.notify_all();
-  held.changed.wait(lock, [&] { return !isHeld(); });
-  --held.waiting[name];
-}
-
 /// Of this thread: calls that a capture forbids are the capturing thread's.
 thread_local int captureMode = 0;
 thread_local std::vector<CUcontext> contexts;
@@ -252,6 +238,7 @@ CUresult fakecuLaunchKernelEx(const CUlaunchConfig *config,
       function, config->gridX, config->gridY, config->gridZ, config->blockX,
       config->blockY, config->blockZ, config->sharedBytes, config->stream,
       parameters, extra);
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
   if (result == kSuccess && reinterpret_cast<const Kernel *>(function)->name ==
                                 machine.watched)
     machine.watchedAttributes = config->attributeCount;
@@ -262,6 +249,8 @@ CUresult fakecuMemAlloc(CUdeviceptr *pointer, size_t bytes) {
   if (bytes > machine.limit - machine.used)
     return kErrorOutOfMemory;
   void *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  if (!memory)
+    return kErrorOutOfMemory;
   // What was there before is never zero.
   std::memset(memory, 0xff, bytes);
   *pointer = reinterpret_cast<CUdeviceptr>(memory);
@@ -279,7 +268,9 @@ CUresult fakecuMemFree(CUdeviceptr pointer) {
   std::free(reinterpret_cast<void *>(pointer));
   return enter("cuMemFree", kNotInCapture);
 }
-// Reserved addresses are pages that cannot be touched until they are mapped.
+// Reserved addresses are pages that cannot be touched until they are mapped. Nor
+// can what is around them, whatever else the process has: so much of it.
+constexpr size_t kGuardBytes = size_t(1) << 20;
 CUresult fakecuMemGetAllocationGranularity(size_t *bytes,
                                            const CUmemAllocationProp *, int) {
   ENTER();
@@ -291,18 +282,19 @@ CUresult fakecuMemAddressReserve(CUdeviceptr *begin, size_t bytes, size_t,
   ENTER(kNotInCapture);
   if (bytes == 0 || bytes % machine.granularity != 0)
     return 1;
-  void *pages = mmap(nullptr, bytes, PROT_NONE,
+  void *pages = mmap(nullptr, bytes + 2 * kGuardBytes, PROT_NONE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (pages == MAP_FAILED)
     return kErrorOutOfMemory;
   ++machine.live["reservation"];
-  *begin = reinterpret_cast<CUdeviceptr>(pages);
+  *begin = reinterpret_cast<CUdeviceptr>(pages) + kGuardBytes;
   return kSuccess;
 }
 CUresult fakecuMemAddressFree(CUdeviceptr begin, size_t bytes) {
   std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
   --machine.live["reservation"];
-  munmap(reinterpret_cast<void *>(begin), bytes);
+  munmap(reinterpret_cast<void *>(begin - kGuardBytes),
+         bytes + 2 * kGuardBytes);
   return enter("cuMemAddressFree", kNotInCapture);
 }
 CUresult fakecuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
@@ -354,7 +346,9 @@ CUresult fakecuMemSetAccess(CUdeviceptr begin, size_t bytes,
   if (machine.mappings[begin] != bytes || count != 1 ||
       access->flags != kMemAccessReadWrite)
     return 1;
-  mprotect(reinterpret_cast<void *>(begin), bytes, PROT_READ | PROT_WRITE);
+  if (mprotect(reinterpret_cast<void *>(begin), bytes,
+               PROT_READ | PROT_WRITE) != 0)
+    return kErrorOutOfMemory;
   std::memset(reinterpret_cast<void *>(begin), 0xff, bytes);
   return kSuccess;
 }
@@ -367,6 +361,8 @@ CUresult fakecuMemGetInfo(size_t *free, size_t *total) {
 CUresult fakecuMemHostAlloc(void **pointer, size_t bytes, unsigned) {
   ENTER(kNotInCapture);
   *pointer = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  if (!*pointer)
+    return kErrorOutOfMemory;
   std::memset(*pointer, 0xff, bytes);
   machine.hostMemory.insert(*pointer);
   return kSuccess;
@@ -573,12 +569,14 @@ extern "C" {
 // What the runtime finds with dlsym.
 
 CUresult cuDriverGetVersion(int *version) {
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
   *version = machine.version;
   return kSuccess;
 }
 
 CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version,
                              uint64_t, int *status) {
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
   auto found = functions.find(symbol);
   *function = nullptr;
   *status = 1;

@@ -100,6 +100,8 @@ struct Held {
   std::map<std::string, int> waiting;
 };
 extern Held held;
+/// At the beginning of a call, or a launch of a kernel.
+void waitWhileHeld(const std::string &name);
 
 } // namespace sinkstate::test::fake
 
