@@ -6,35 +6,18 @@
 #include "ReferenceKernels.h"
 #include "RequestDriver.h"
 
+#include "test/unit/threads/WaitUntil.h"
+
 #include "sinkstate/sinkstate.hpp"
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <map>
-#include <stdexcept>
 #include <string>
-#include <thread>
 
 namespace sinkstate::test {
 
 using namespace sinkstate::reference;
-
-/// For what another thread is to do, on the slowest machine: what never happens
-/// ends a test and is said, and nothing else does.
-constexpr std::chrono::minutes kPatience{5};
-
-/// Throws where it is not so in the end. `what` as in "waited for WHAT".
-template <typename Condition>
-void waitUntil(const std::string &what, const Condition &isSo) {
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (!isSo()) {
-    if (std::chrono::steady_clock::now() > end)
-      throw std::runtime_error("waited for " + what + " in vain, " +
-                               std::to_string(kPatience.count()) + " minutes");
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-}
 
 /// A folder that is deleted at the end.
 class TemporaryFolder {
