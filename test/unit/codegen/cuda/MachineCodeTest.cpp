@@ -96,7 +96,7 @@ TEST_F(MachineCode, ShowsEveryAccessOfGlobalMemory) {
   for (const std::string &body :
        {keep("__ldg((const int *)in)"), keep("((const int4 *)in)->z"),
         keep("*(volatile int *)out"), keep("__ldcg((const int *)in)"),
-        std::string("int x; asm volatile(\"ld.b32 %0, [%1];\" : \"=r\"(x) : \"l\"(in));"),
+        "int x; asm volatile(\"ld.b32 %0, [%1];\" : \"=r\"(x) : \"l\"(in));" + keep("x"),
         std::string("asm volatile(\"st.f32 [%0], %1;\" :: \"l\"(out), \"f\"(1.0f));"),
         std::string("out[threadIdx.x] = 1;"), std::string("atomicAdd(out, 1.0f);"),
         std::string("atomicMax((int *)out, n);"), keep("atomicAdd((int *)out, 1)"),
