@@ -1,6 +1,6 @@
 //===- FakeControl.cpp - How tests control the fake driver ----------------===//
 
-#include "FakeMachine.h"
+#include "FakeCalls.h"
 
 #include <chrono>
 #include <cstdlib>
@@ -10,6 +10,12 @@ namespace sinkstate::test::fake {
 Machine machine;
 std::recursive_mutex machineMutex;
 Held held;
+
+Machine::Machine() {
+  const char *seed = std::getenv("SS_FAKE_SHUFFLE");
+  shuffles = seed && *seed;
+  random.seed(shuffles ? unsigned(std::strtoul(seed, nullptr, 10)) : 0);
+}
 
 void Launch::run() {
   std::vector<void *> parameters;
@@ -88,6 +94,13 @@ void fake_watch(const char *kernel) {
 unsigned fake_watched_blocks(void) { return machine.watchedBlocks; }
 unsigned fake_watched_threads(void) { return machine.watchedThreads; }
 unsigned fake_watched_attributes(void) { return machine.watchedAttributes; }
+void fake_shuffle(unsigned seed) {
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
+  runQueue();
+  machine.tails.clear();
+  machine.shuffles = seed != 0;
+  machine.random.seed(seed);
+}
 void fake_log(int logs) {
   machine.logs = logs != 0;
   machine.log.clear();
