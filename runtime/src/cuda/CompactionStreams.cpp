@@ -156,6 +156,16 @@ void CompactionStreams::join(CUstream into) {
   }
 }
 
+void CompactionStreams::wait() const {
+  auto waitFor = [&](const Branch &branch) {
+    if (branch.forked)
+      SS_CUDA(context->driver(), cuStreamSynchronize(branch.stream));
+  };
+  waitFor(planning);
+  for (const Ring *ring : {&compactions, &folds, &ahead})
+    std::for_each(ring->branches.begin(), ring->branches.end(), waitFor);
+}
+
 void CompactionStreams::forget() {
   for (Ring *ring : {&compactions, &folds, &ahead}) {
     for (Branch &branch : ring->branches)

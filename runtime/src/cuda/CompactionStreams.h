@@ -60,6 +60,8 @@ public:
   /// Whatever is queued on `into` from now on comes after all forked work. Where it
   /// throws nothing is forked any more.
   void join(CUstream into);
+  /// Returns when all forked work is done. Not while it is captured.
+  void wait() const;
   /// What was forked never runs: a capture was thrown away.
   void forget();
 

@@ -175,6 +175,9 @@ void CudaEngine::checkSlot(int32_t slot) const {
 
 void CudaEngine::resetStates(int32_t slot, CUstream stream) {
   CurrentContext current(*context);
+  if (isCaptured(stream))
+    fail(SS_INVALID_ARGUMENT, "slot ", slot, " is made fresh on a stream that is "
+         "captured, expected another one: every replay would do it again");
   joinCompactions(stream);
   bookkeeping->reset(schedule(), slot, stream);
   requestKeys[size_t(slot)] = 0;
@@ -340,8 +343,11 @@ void CudaEngine::compactDue(int32_t index, int32_t batch, int32_t countAhead,
 void CudaEngine::synchronize(Stream stream) {
   CurrentContext current(*context);
   SS_CUDA(context->driver(), cuStreamSynchronize(asStream(stream)));
+  const bool withinStep = isWithinStep();
+  if (withinStep && stepCapture == kNoCapture)
+    compactions->wait();
   // Within a step the device has not been told yet what was compacted in it.
-  if (consolidator && !isWithinStep())
+  if (consolidator && !withinStep)
     consolidator->drain(asStream(stream));
   const CUdeviceptr word = memory.address() + CUdeviceptr(layout.faults);
   int32_t faults = 0;

@@ -211,6 +211,31 @@ TEST_F(LeftSteps, BeforeTheirFirstLayerHaveNotBeen) {
   }
 }
 
+// A graph may hold steps of several engines, in turn, and several of one.
+TEST_F(LeftSteps, OfOthersAreInTheSameCapture) {
+  Running first(source, cudaOptions(2)), second(source, cudaOptions(2)),
+      twin(source, cudaOptions(2));
+  const CapturedCalls graph([&](void *stream) {
+    for (int step = 0; step < 2; ++step) {
+      first.engine.beginStep(first.slots.data(), 1, stream);
+      second.engine.beginStep(second.slots.data(), 1, stream);
+      for (size_t layer = 0; layer < source.layers().size(); ++layer) {
+        first.driver.enqueueLayer(1, layer, stream);
+        second.driver.enqueueLayer(1, layer, stream);
+      }
+      second.engine.endStep(second.slots.data(), 1, stream);
+      first.engine.endStep(first.slots.data(), 1, stream);
+    }
+  });
+  for (int step = 0; step < 8; ++step) {
+    graph.replay();
+    twin.driver.enqueue(1, nullptr);
+    twin.driver.enqueue(1, nullptr);
+    ASSERT_EQ(first.seen(), twin.seen()) << step;
+    ASSERT_EQ(second.seen(), twin.seen()) << step;
+  }
+}
+
 // A launch that the driver refuses leaves nothing half done in what begins a step.
 TEST_F(LeftSteps, WhoseBeginningFailsCanBegin) {
   Running clean(source, cudaOptions(2)), failing(source, cudaOptions(2));
@@ -271,6 +296,7 @@ TEST_F(LeftSteps, ThatAreBeingCapturedDoNotTakeAResetIn) {
   int32_t other = -1;
   const CapturedCalls graph([&](void *stream) {
     run.begin(1, stream);
+    EXPECT_EQ(ss_slot_alloc(run.engine.get(), &other, stream), SS_INVALID_ARGUMENT);
     other = run.engine.allocateSlot();
     for (size_t layer = 1; layer < source.layers().size(); ++layer)
       run.driver.enqueueLayer(1, layer, stream);

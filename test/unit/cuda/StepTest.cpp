@@ -406,7 +406,7 @@ TEST_F(CudaSteps, AreInOrder) {
   ASSERT_EQ(ss_begin_step(engine, slots.data(), 2, nullptr), SS_OK);
   args.batch = 1;
   expect(ss_decode_layer(engine, 0, &args), SS_INVALID_ARGUMENT,
-         "args.batch is 1, expected 2 as in ss_begin_step");
+         "layer 'layer0': args.batch is 1, expected 2 as in ss_begin_step");
   args.batch = 2;
   ASSERT_EQ(ss_decode_layer(engine, 0, &args), SS_OK);
   expect(ss_decode_layer(engine, 0, &args), SS_BUFFER_FULL,

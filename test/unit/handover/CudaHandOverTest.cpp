@@ -170,8 +170,10 @@ TEST(CudaTokens, AStepOfSeveralCanBeCapturedAndReplayed) {
         for (float &x : *array)
           x = gauss(random);
       ASSERT_EQ(call.cuGraphLaunch(executable, stream), cuda::kSuccess);
+      ASSERT_EQ(call.cuStreamSynchronize(stream), cuda::kSuccess);
       const std::vector<float> found = y;
       enqueue(eager, nullptr);
+      ASSERT_EQ(call.cuCtxSynchronize(), cuda::kSuccess);
       ASSERT_EQ(found, y) << step;
       for (int32_t slot : {0, 1})
         ASSERT_EQ(look(replayed, slot), look(eager, slot)) << step;
