@@ -226,7 +226,7 @@ TEST(CudaTokens, OfAStepAreTheSameInEveryLayer) {
   EXPECT_EQ(ss_decode_layer_tokens(engine, 0, &args, &several),
             SS_INVALID_ARGUMENT);
   EXPECT_STREQ(ss_last_error(),
-               "args.batch is 2 with tokens.row_tokens, expected at most 1, "
+               "layer 'layer0': args.batch is 2 with tokens.row_tokens, expected at most 1, "
                "the engine's slots");
 }
 
