@@ -127,6 +127,7 @@ TEST(CudaTokens, AStepOfSeveralCanBeCapturedAndReplayed) {
                                   replayed.engine.allocateSlot()};
     (void)eager.engine.allocateSlot();
     (void)eager.engine.allocateSlot();
+    (void)replayed.engine.position(slots[0]); // replays are on another stream
     std::vector<float> k(size_t(rows * tokens * layer.keyFloats())),
         v(size_t(rows * tokens * layer.valueFloats())),
         gate(size_t(rows * tokens * layer.heads)), beta = gate, y = v;
