@@ -50,8 +50,10 @@ void CudaEngine::dropLostStep(uint64_t capture) {
 /// Whether a step has begun and not ended. Without streams of the engine's own a
 /// step may be captured in parts, so that only the next one says that it was lost.
 bool CudaEngine::isWithinStep() {
-  if (stepOpen && compactions->ownStream())
+  if (stepCapture != kNoCapture && compactions->ownStream()) {
+    CurrentContext current(*context);
     dropLostStep(captureOf(compactions->ownStream()));
+  }
   return stepOpen;
 }
 

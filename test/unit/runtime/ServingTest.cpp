@@ -187,10 +187,12 @@ TEST(Padding, AValueThatARequestCanOwnIsRefused) {
   args.padding_value = -5;
   const int32_t negative = -1;
   args.slots = &negative;
-  EXPECT_EQ(errorOf(test, args), "layer 'layer0': args.slots[0] is -1, expected 0 to 1 or padding by "
+  EXPECT_EQ(errorOf(test, args),
+            "layer 'layer0': args.slots[0] is -1, expected 0 to 1 or padding by "
             "args.padding");
   args.padding = 3;
-  EXPECT_EQ(errorOf(test, args), "layer 'layer0': args.padding is 3, expected an ss_padding (0 to 2)");
+  EXPECT_EQ(errorOf(test, args),
+            "layer 'layer0': args.padding is 3, expected an ss_padding (0 to 2)");
   args.padding = 0, args.slot_type = 2;
   EXPECT_EQ(errorOf(test, args), "layer 'layer0': args.slot_type is 2, expected SS_SLOT_I32 "
                                  "(0) or SS_SLOT_I64 (1)");
