@@ -273,9 +273,10 @@ Status check(const BenchOptions &options) {
                  "STEPS: no state is consolidated within the one period after "
                  "which others come back"};
   if (options.device == DeviceKind::Cpu &&
-      (options.rows == RowMemory::Fixed || options.serve > 0))
-    return Error{"--rows fixed or --serve was given, expected it with --device "
-                 "cuda"};
+      (options.rows == RowMemory::Fixed || options.serve > 0 ||
+       options.compactionStreams != 0))
+    return Error{"--rows fixed, --serve or --compaction-streams was given, "
+                 "expected it with --device cuda"};
   const bool compiled = options.package.empty();
   const bool imported = compiled && options.graph.empty();
   auto needs = [](bool given, bool allowed, const char *name,

@@ -358,6 +358,11 @@ Result<RunOptions> ss_run::checkOptions(const OptionTexts &texts,
   applyDenseRun(checker, texts, compiler, options);
   applyPolicy(checker, texts, options);
   applyKernelChoices(checker, texts, options);
+  if (options.storage == Storage::FP8 && texts.denseFallback == "on")
+    checker.fail("dense-fallback", "'on' with storage fp8, whose rows have no "
+                 "dense form", "off, or another --storage");
+  if (options.storage == Storage::FP8)
+    options.denseFallback = false;
   checkPackage(checker, options);
   if (checker.status)
     return std::move(*checker.status);

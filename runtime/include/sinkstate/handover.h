@@ -82,16 +82,18 @@ SS_API ss_result ss_slot_position(const ss_engine *engine, int32_t slot,
  * memory for what is on its way when they first need it, which
  * `allocated_bytes` does not count and the engine keeps. */
 
-/* Bytes that ss_snapshot_write takes now. */
+/* Bytes that ss_snapshot_write takes now. SS_NOT_SUPPORTED where a layer has form
+ * deferred, as the other calls for snapshots, and dense states of such a layer. */
 SS_API ss_result ss_snapshot_size(ss_engine *engine, int32_t slot,
                                   size_t *bytes, void *stream);
 /* Writes the snapshot into host memory. `written` may be NULL. The slot is not
- * changed. */
+ * changed. SS_INVALID_ARGUMENT where `capacity` is less than ss_snapshot_size. */
 SS_API ss_result ss_snapshot_write(ss_engine *engine, int32_t slot, void *out,
                                    size_t capacity, size_t *written,
                                    void *stream);
 /* Makes the slot, whatever it held, what the snapshot says. A snapshot that is
- * damaged or does not fit is refused with the reason, and nothing has changed;
+ * damaged (SS_MALFORMED_SNAPSHOT), of a newer format (SS_VERSION_MISMATCH) or does
+ * not fit (SS_FOREIGN_SNAPSHOT) is refused with the reason, and nothing has changed;
  * out of memory leaves a fresh slot. The graph has to be the one that the
  * snapshot's engine had. */
 SS_API ss_result ss_snapshot_restore(ss_engine *engine, int32_t slot,
@@ -153,7 +155,8 @@ typedef struct ss_dense_layout {
 /* Writes H of every head of slots[i], decays and buffers included, to
  * places[i] of the caller's array; places NULL: to place i. At any token between
  * steps; the states are not changed, and nothing but the named elements is
- * written. Rounds to nearest. `out` is memory of the engine's device; slots and
+ * written. Rounds to nearest. A slot that is named twice, or a negative place, is
+ * SS_INVALID_ARGUMENT. `out` is memory of the engine's device; slots and
  * places are the host's. */
 SS_API ss_result ss_state_densify_to(ss_engine *engine, int32_t layer,
                                      const int32_t *slots,
@@ -173,7 +176,8 @@ typedef struct ss_init_options {
  * places[i] (NULL: i), in factors, or dense where those would be no smaller, with
  * an empty buffer. A matrix that is not finite gives a state of status bit 1.
  * ss_slot_set_position then says once for all layers how many tokens the
- * request has; a request without a prefill needs neither. `dense` is memory of
+ * request has; a request without a prefill needs neither. A slot that is named
+ * twice is SS_INVALID_ARGUMENT. `dense` is memory of
  * the engine's device; `options` may be NULL. Out of memory leaves the slots to
  * be reset.
  * A package with init kernels (ss-compile --init) decomposes on its device; what
@@ -188,7 +192,8 @@ SS_API ss_result ss_state_init(ss_engine *engine, int32_t layer,
                                const ss_init_options *options, void *stream);
 
 /* Tokens that the request of a slot has, all of them in its states: compactions
- * follow it. Between steps; not smaller than what its buffers hold. */
+ * follow it. Between steps; not smaller than what its buffers hold
+ * (SS_INVALID_ARGUMENT). */
 SS_API ss_result ss_slot_set_position(ss_engine *engine, int32_t slot,
                                       int64_t position, void *stream);
 

@@ -6,7 +6,11 @@
  *
  * Every function that can fail returns an ss_result; ss_last_error() then
  * gives one line for the calling thread: what was found, what was expected and
- * what to do. No exception and no abort crosses this boundary.
+ * what to do. No exception and no abort crosses this boundary. Any call may be
+ * SS_INVALID_ARGUMENT (a null pointer, a layer or slot that is none, a slot without
+ * an owner, a struct_size of another header), SS_OUT_OF_MEMORY of the host,
+ * SS_INTERNAL, and of an engine SS_BUSY, on CUDA SS_DEVICE_ERROR or SS_DEVICE_LOST.
+ * Other errors are named with their functions.
  *
  * Threads: an engine may be used from one thread at a time, whichever it is; a
  * call that finds another in the same engine is SS_BUSY and does nothing. Two
@@ -19,13 +23,13 @@
  * and may be captured in a CUDA graph, which then may be replayed for every step
  * of that batch size: slots, positions and counts are read from device memory.
  * They allocate nothing, but that ss_begin_step, where it is not captured, may
- * map memory for the rows of states (ss_engine_tend). Work on one engine has to be in one order: use
- * one stream, or make the streams wait for each other. Arrays that kernels
- * touch (slots, inputs, weights, y) are device memory of the engine's GPU, and
- * values in them cannot be checked before they are used. Arrays of other types
- * are converted by kernels, which are captured like all others: slots, padding
- * and numbers are those that a replay finds. The calls of an engine share the
- * memory for it, which the one order of its work keeps apart.
+ * map memory for the rows of states (ss_engine_tend). Work on one engine has to
+ * be in one order: use one stream, or make the streams wait for each other.
+ * Arrays that kernels touch (slots, inputs, weights, y) are device memory of the
+ * engine's GPU, and values in them cannot be checked before they are used. Arrays
+ * of other types are converted by kernels, which are captured like all others:
+ * slots, padding and numbers are those that a replay finds. The calls of an engine
+ * share the memory for it, which the one order of its work keeps apart.
  */
 #ifndef SINKSTATE_H
 #define SINKSTATE_H
@@ -105,12 +109,14 @@ SS_API ss_result ss_log_set(ss_log_callback callback, void *context,
 typedef struct ss_package ss_package;
 
 /* Opens a package folder, checks its manifest, picks the best CPU library that
- * this processor can run and verifies its hash. */
+ * this processor can run and verifies its hash. SS_NOT_FOUND, SS_MALFORMED_PACKAGE
+ * (also where a hash is another), SS_VERSION_MISMATCH. */
 SS_API ss_result ss_package_open(const char *folder, ss_package **out);
 
 /* A package whose kernels are already in memory (compiled at start-up).
  * `lookup(context, name)` returns the CPU entry point of a kernel or NULL; the
- * code must stay valid until the package is closed. */
+ * code must stay valid until the package is closed. SS_NOT_FOUND where it has no
+ * such kernel; else as ss_package_open. */
 typedef ss_cpu_kernel (*ss_kernel_lookup)(void *context, const char *name);
 SS_API ss_result ss_package_from_memory(const char *manifest, size_t size,
                                         ss_kernel_lookup lookup, void *context,
@@ -234,8 +240,8 @@ SS_API void ss_engine_options_init_sized(ss_engine_options *options,
  * for a device. `expected` takes every state at half its rank bound; on CUDA with
  * row_capacity everything is allocated at once, and both are what that takes.
  * `worst_case` there includes the blocks that states hold while they move. Both
- * hold what max_batch takes beside the states; on CUDA they are at most
- * state_bytes_limit without it, on the CPU the limit is not looked at. */
+ * hold what max_batch takes beside the states; without it they are at most
+ * state_bytes_limit. */
 typedef struct ss_memory_plan {
   uint32_t struct_size;
   int64_t worst_case;
@@ -246,6 +252,10 @@ SS_API ss_result ss_engine_plan(const ss_package *package,
                                 const ss_engine_options *options,
                                 ss_memory_plan *out);
 
+/* Options that do not fit the device are SS_INVALID_ARGUMENT. SS_OUT_OF_MEMORY also
+ * where state_bytes_limit is less than what the engine takes without any state.
+ * SS_NOT_FOUND where the package has no code for the device;
+ * SS_DEVICE_UNAVAILABLE. */
 SS_API ss_result ss_engine_create(const ss_package *package,
                                   const ss_engine_options *options,
                                   ss_engine **out);
@@ -278,13 +288,21 @@ SS_API ss_result ss_engine_set_sink(ss_engine *engine, int32_t layer,
 
 /* A fresh slot: every state zero, position 0, whatever its memory holds. On
  * CUDA the states are made zero on `stream`; steps with this slot come after
- * that, and the last step of its former owner before it. */
+ * that, and the last step of its former owner before it. SS_SLOTS_EXHAUSTED where
+ * every slot has an owner; on CUDA SS_OUT_OF_MEMORY as in ss_engine_tend. Not on
+ * a stream that is captured, nor ss_slot_reset (SS_INVALID_ARGUMENT). */
 SS_API ss_result ss_slot_alloc(ss_engine *engine, int32_t *slot, void *stream);
+/* Its owner is done with a slot (SS_INVALID_ARGUMENT where it has none). On CUDA,
+ * between ss_begin_step and ss_end_step, the slot is handed out again when the step
+ * is over: what the step has listed is done to the states that it began with. */
 SS_API ss_result ss_slot_free(ss_engine *engine, int32_t slot);
+/* Makes a slot fresh that keeps its owner. On CUDA between steps
+ * (SS_INVALID_ARGUMENT within one). */
 SS_API ss_result ss_slot_reset(ss_engine *engine, int32_t slot, void *stream);
 /* What the random bits of layers with `rounding stochastic` depend on beside the
  * position, layer, head, row and element: 0 in a fresh slot. Snapshots and forks
- * carry it along. On CUDA it waits for what is queued on `stream`. */
+ * carry it along. On CUDA it waits for what is queued on `stream`, and is for
+ * the time between steps (SS_INVALID_ARGUMENT within one). */
 SS_API ss_result ss_slot_set_rounding_key(ss_engine *engine, int32_t slot,
                                           uint64_t key, void *stream);
 
@@ -368,11 +386,17 @@ typedef struct ss_rows {
 
 /* Begins a step of these requests, before its first layer. On CUDA it lists,
  * on the device, the states that are due in this step; every layer is then
- * decoded once, and ss_end_step ends the step. A step that is begun again was
- * given up: nothing of it may have run (a capture that was thrown away). On the
- * CPU it does nothing and may be left out. `slots` as in ss_decode_args; on CUDA
- * the array is read beside the step's work, and stays as it is, in the stream's
- * order, until ss_end_step. */
+ * decoded once, and ss_end_step ends the step. On the CPU it does nothing and may
+ * be left out. `slots` as in ss_decode_args; on CUDA the array is read beside the
+ * step's work, and stays as it is, in the stream's order, until ss_end_step.
+ *
+ * A step that is begun again was given up. What it has planned is taken back; of
+ * its layers none may have run, but for those that compact before their tokens
+ * (else reset its slots). A step whose capture was thrown away is nothing, for this
+ * call and for all that are made between steps. With compaction_streams -1, where
+ * captures may hold parts of steps, only this call knows that. A step that runs
+ * cannot be given up by one that is captured: SS_INVALID_ARGUMENT. SS_OUT_OF_MEMORY
+ * as in ss_engine_tend, before anything has changed. */
 SS_API ss_result ss_begin_step(ss_engine *engine, const int32_t *slots,
                                int32_t batch, void *stream);
 
@@ -382,21 +406,29 @@ SS_API ss_result ss_begin_step(ss_engine *engine, const int32_t *slots,
  * so in the next step's call, before its token.
  * A layer takes one token per step of a slot; a second one before ss_end_step
  * is SS_BUFFER_FULL. On an error nothing has changed: the call can be
- * repeated. */
+ * repeated; but not on CUDA after SS_DEVICE_ERROR, which leaves the step half done:
+ * begin another one, with the slots reset. */
 SS_API ss_result ss_decode_layer(ss_engine *engine, int32_t layer,
                                  const ss_decode_args *args);
 
 /* Ends the step for these requests: their positions advance by one. Call it
- * after the last layer. Negative slots are skipped. */
+ * after the last layer. Negative slots are skipped. SS_INVALID_ARGUMENT where no
+ * step has begun, a layer is missing (CUDA), or a slot has no owner or appears twice
+ * (CPU). */
 SS_API ss_result ss_end_step(ss_engine *engine, const int32_t *slots,
                              int32_t batch, void *stream);
 
-/* ss_begin_step and ss_end_step for slots of any type. */
+/* ss_begin_step and ss_end_step for slots of any type. What ss_begin_step_rows has
+ * converted on CUDA is not converted again by the calls of the step that name the
+ * same array (slots, batch, slot_type, padding and padding_value are equal); calls
+ * with another array convert it, and those after them theirs. */
 SS_API ss_result ss_begin_step_rows(ss_engine *engine, const ss_rows *rows);
 SS_API ss_result ss_end_step_rows(ss_engine *engine, const ss_rows *rows);
 
-/* Waits until everything queued on `stream` is done, and reports what went
- * wrong in it. What is consolidated asynchronously has then landed or been
+/* Waits until everything queued on `stream` is done, and what a step has queued
+ * beside it, and reports what went wrong in it: SS_INVALID_ARGUMENT for slots that
+ * are none or were named twice, SS_OUT_OF_MEMORY where states were compacted within
+ * the rows they had. What is consolidated asynchronously has then landed or been
  * dropped. For tests and measurements; not while a stream is captured. */
 SS_API ss_result ss_engine_synchronize(ss_engine *engine, void *stream);
 
@@ -407,13 +439,14 @@ SS_API ss_result ss_engine_synchronize(ss_engine *engine, void *stream);
  * that replays graphs has to call it: before each replay, or every few.
  * SS_OUT_OF_MEMORY where the next step may find no rows and the options say
  * SS_EXHAUSTION_REFUSE; steps that are run nevertheless compact within the rows
- * that states have. On the CPU it does nothing. */
+ * that states have. SS_INVALID_ARGUMENT within a step. On the CPU it does
+ * nothing. */
 SS_API ss_result ss_engine_tend(ss_engine *engine, void *stream);
 
 /* ---- memory ------------------------------------------------------------ */
 
-/* Memory of the engine's device, for callers that have no other way to it. On
- * the CPU it is ordinary memory. The copies return when they are done, after
+/* Memory of the engine's device, for callers that have no other way to it;
+ * SS_OUT_OF_MEMORY where it has no more. On the CPU it is ordinary memory. The copies return when they are done, after
  * everything queued on `stream` before. Not while a stream is captured. */
 SS_API ss_result ss_device_malloc(ss_engine *engine, size_t bytes, void **out);
 SS_API ss_result ss_device_free(ss_engine *engine, void *memory);
@@ -427,7 +460,8 @@ SS_API ss_result ss_device_copy_out(ss_engine *engine, void *to,
 /* ---- looking at states -------------------------------------------------- */
 
 /* Results are host memory. On CUDA these calls wait for the whole GPU first,
- * and are not for the time of a capture. */
+ * and are not for the time of a capture (SS_DEVICE_ERROR, and the capture is
+ * lost). */
 
 
 /* Writes H of every head, [heads, dv, dk] f32, without changing the state. */

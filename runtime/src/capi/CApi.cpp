@@ -192,6 +192,8 @@ ss_result ss_begin_step(ss_engine *engine, const int32_t *slots, int32_t batch,
   return guarded([&] {
     const EngineCall call(engine);
     requireBatch(engine, slots, batch);
+    if (engine->conversion)
+      engine->conversion->stepBegins(nullptr);
     engine->engine->beginStep({slots, size_t(batch)}, stream);
   });
 }
@@ -202,6 +204,8 @@ ss_result ss_end_step(ss_engine *engine, const int32_t *slots, int32_t batch,
     const EngineCall call(engine);
     requireBatch(engine, slots, batch);
     engine->engine->endStep({slots, size_t(batch)}, stream);
+    if (engine->conversion)
+      engine->conversion->stepEnds();
   });
 }
 

@@ -97,10 +97,12 @@ RowConversion::RowConversion(StateEngine &engine,
       places(placesFor(engine.manifestOf(), options.max_batch)),
       converter(engine.makeRowConverter(places.bytes)) {}
 
-void RowConversion::requireRoom(int64_t rows) const {
+void RowConversion::requireRoom(int32_t batch, int32_t tokens) const {
+  const int64_t rows = int64_t(batch) * tokens;
   if (rows > maxBatch)
-    fail(SS_INVALID_ARGUMENT, rows, " rows to convert, expected at most ",
-         maxBatch, " (options.max_batch): create the engine with more");
+    fail(SS_INVALID_ARGUMENT, "args.batch", tokens > 1 ? " times tokens.tokens" : "",
+         " is ", rows, ", expected at most ", maxBatch,
+         " rows to convert (options.max_batch): create the engine with more");
 }
 
 const LayerManifest &RowConversion::checkedLayer(int32_t layer) const {
@@ -135,7 +137,7 @@ ss::CallerSlots RowConversion::checkedSlots(const ss_rows &rows) const {
                "less than options.reserved_slots");
   const bool wide = rows.slot_type == SS_SLOT_I64;
   requireAligned("slots", rows.slots, wide ? sizeof(int64_t) : sizeof(int32_t));
-  requireRoom(rows.batch);
+  requireRoom(rows.batch, 1);
   return {rows.slots, rows.padding_value, wide, rows.padding, rows.batch,
           slotCount};
 }
@@ -145,8 +147,24 @@ std::span<const int32_t> RowConversion::slots(const ss_rows &rows) {
   take.slots = checkedSlots(rows);
   take.slot_rows = staged<int32_t>(places.slots);
   take.tokens = 1;
-  converter->take(take, rows.stream);
+  if (!hasConverted(rows)) {
+    step.reset();
+    converter->take(take, rows.stream);
+  }
   return {take.slot_rows, size_t(rows.batch)};
+}
+
+void RowConversion::stepBegins(const ss_rows *rows) {
+  step.reset();
+  if (rows && converter->keepsSlots())
+    step = *rows;
+}
+
+/// Whether the staged slots are those of these rows.
+bool RowConversion::hasConverted(const ss_rows &rows) const {
+  return step && rows.slots == step->slots && rows.batch == step->batch &&
+         rows.slot_type == step->slot_type && rows.padding == step->padding &&
+         rows.padding_value == step->padding_value;
 }
 
 std::array<RowConversion::Input, ss::kMostInputs>
@@ -195,13 +213,18 @@ bool RowConversion::hasToMove(int32_t index, const ss_decode_args &given,
 /// Replaces what kernels do not take by what they do. One launch on a GPU, or none.
 void RowConversion::takeInputs(const LayerManifest &layer,
                                ss_decode_args &args,
-                               ss_token_args &tokens) const {
+                               ss_token_args &tokens) {
   checkedElementType("args.input_type", args.input_type);
   checkedElementType("args.gate_type", args.gate_type);
   ss::RowsToTake take = {};
   take.slots = checkedSlots(rowsOf(args));
-  requireRoom(int64_t(args.batch) * tokens.tokens);
-  take.slot_rows = staged<int32_t>(places.slots);
+  requireRoom(args.batch, tokens.tokens);
+  auto *slots = staged<int32_t>(places.slots);
+  const bool converted = hasConverted(rowsOf(args));
+  if (converted)
+    take.slots = {slots, 0, 0, SS_PADDING_NEGATIVE, args.batch, slotCount};
+  else
+    take.slot_rows = slots;
   take.tokens = tokens.tokens;
   for (const Input &input : inputsOf(layer, args, tokens)) {
     if (!isToConvert(input, args.batch, tokens.tokens))
@@ -213,10 +236,13 @@ void RowConversion::takeInputs(const LayerManifest &layer,
     *input.rows = {to, 0};
     *input.tokenStride = 0;
   }
-  if (take.count > 0 || needsConversion(rowsOf(args))) {
+  if (take.count > 0 || (!converted && needsConversion(rowsOf(args)))) {
+    if (!converted)
+      step.reset();
     converter->take(take, args.stream);
-    args.slots = take.slot_rows;
   }
+  if (take.count > 0 || needsConversion(rowsOf(args)))
+    args.slots = slots;
   args.slot_type = args.padding = 0;
   args.input_type = args.gate_type = SS_ELEMENT_F32;
 }
@@ -280,9 +306,10 @@ RowConversion &requireConversion(RowConversion *conversion) {
   return *conversion;
 }
 
-void decodeConverted(StateEngine &engine, RowConversion *conversion,
-                     int32_t layer, const ss_decode_args &args,
-                     const ss_token_args *tokens) {
+/// Decodes; errors are of `args`.
+static void decodeAny(StateEngine &engine, RowConversion *conversion,
+                      int32_t layer, const ss_decode_args &args,
+                      const ss_token_args *tokens) {
   if (args.reserved != 0)
     fail(SS_INVALID_ARGUMENT, "args.reserved is ", args.reserved,
          ", expected 0: set the whole struct to zero first");
@@ -293,6 +320,20 @@ void decodeConverted(StateEngine &engine, RowConversion *conversion,
     engine.decodeTokens(layer, args, *tokens);
   else
     engine.decodeLayer(layer, args);
+}
+
+void decodeConverted(StateEngine &engine, RowConversion *conversion,
+                     int32_t layer, const ss_decode_args &args,
+                     const ss_token_args *tokens) {
+  try {
+    decodeAny(engine, conversion, layer, args, tokens);
+  } catch (const Failure &failure) {
+    const std::vector<LayerManifest> &layers = engine.manifestOf().layers;
+    const std::string line = failure.what();
+    if (layer < 0 || size_t(layer) >= layers.size() || !line.starts_with("args."))
+      throw;
+    fail(failure.code(), "layer '", layers[size_t(layer)].name, "': ", line);
+  }
 }
 
 } // namespace sinkstate::runtime

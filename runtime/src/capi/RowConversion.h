@@ -16,6 +16,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -29,8 +30,13 @@ public:
   int64_t bytes() const { return places.bytes; }
 
   /// The slots as int32 with negative padding, in memory of the device; valid
-  /// until the next call.
+  /// until others are converted.
   std::span<const int32_t> slots(const ss_rows &rows);
+  /// The step that begins, or ends, with these rows; null: with slots that were
+  /// not converted. In between slots() and decode() convert the same rows no more,
+  /// on devices where they stay as they are.
+  void stepBegins(const ss_rows *rows);
+  void stepEnds() { step.reset(); }
 
   /// Whether arrays of f32 lie where the device's kernels do not read them.
   bool hasToMove(int32_t layer, const ss_decode_args &args,
@@ -54,7 +60,8 @@ private:
   static Places placesFor(const Manifest &manifest, int32_t maxBatch);
 
   const LayerManifest &checkedLayer(int32_t layer) const;
-  void requireRoom(int64_t rows) const;
+  void requireRoom(int32_t batch, int32_t tokens) const;
+  bool hasConverted(const ss_rows &rows) const;
   ss::CallerSlots checkedSlots(const ss_rows &rows) const;
   /// An array of a call.
   struct Input {
@@ -72,7 +79,7 @@ private:
   bool yIsToConvert(const LayerManifest &layer, ss_decode_args &args,
                     ss_token_args &tokens) const;
   void takeInputs(const LayerManifest &layer, ss_decode_args &args,
-                  ss_token_args &tokens) const;
+                  ss_token_args &tokens);
   template <typename T> T *staged(int64_t place) const {
     return reinterpret_cast<T *>(converter->staging() + place);
   }
@@ -81,6 +88,7 @@ private:
   int32_t maxBatch, slotCount, reservedSlots;
   Places places;
   std::unique_ptr<RowConverter> converter;
+  std::optional<ss_rows> step; ///< whose slots are staged
 };
 
 /// Whether arrays have to be converted before the engine takes them.

@@ -21,7 +21,11 @@ ss_result ss_begin_step_rows(ss_engine *engine, const ss_rows *rows) {
   return guarded([&] {
     const EngineCall call(engine);
     requireStruct(rows, "rows", "ss_rows");
+    if (engine->conversion)
+      engine->conversion->stepEnds();
     engine->engine->beginStep(slotsOf(*engine, *rows), rows->stream);
+    if (engine->conversion)
+      engine->conversion->stepBegins(needsConversion(*rows) ? rows : nullptr);
   });
 }
 
@@ -30,6 +34,8 @@ ss_result ss_end_step_rows(ss_engine *engine, const ss_rows *rows) {
     const EngineCall call(engine);
     requireStruct(rows, "rows", "ss_rows");
     engine->engine->endStep(slotsOf(*engine, *rows), rows->stream);
+    if (engine->conversion)
+      engine->conversion->stepEnds();
   });
 }
 

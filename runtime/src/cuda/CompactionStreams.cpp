@@ -151,13 +151,28 @@ void CompactionStreams::join(CUstream into) {
   try {
     joinAll(into);
   } catch (...) {
-    // Of an abandoned capture no branch can be joined: the next one begins anew.
-    for (Ring *ring : {&compactions, &folds, &ahead})
-      for (Branch &branch : ring->branches)
-        branch.forked = false;
-    planning.forked = false;
+    forget();
     throw;
   }
+}
+
+void CompactionStreams::wait() const {
+  auto waitFor = [&](const Branch &branch) {
+    if (branch.forked)
+      SS_CUDA(context->driver(), cuStreamSynchronize(branch.stream));
+  };
+  waitFor(planning);
+  for (const Ring *ring : {&compactions, &folds, &ahead})
+    std::for_each(ring->branches.begin(), ring->branches.end(), waitFor);
+}
+
+void CompactionStreams::forget() {
+  for (Ring *ring : {&compactions, &folds, &ahead}) {
+    for (Branch &branch : ring->branches)
+      branch.forked = false;
+    ring->next = 0;
+  }
+  planning.forked = false;
 }
 
 void CompactionStreams::joinAll(CUstream into) {

@@ -38,6 +38,8 @@ public:
   CUstream planStream() const {
     return planning.forked ? planning.stream : nullptr;
   }
+  /// One that takes part in every capture of a step; null: there is none.
+  CUstream ownStream() const { return planning.stream; }
   /// Whatever is queued on `into` from now on comes after the plan so far.
   void waitForPlan(CUstream into) const;
   /// And after the whole plan, which ends.
@@ -56,8 +58,12 @@ public:
   /// has been finished since the last join.
   void joinAhead(size_t number, CUstream into) const;
   /// Whatever is queued on `into` from now on comes after all forked work. Where it
-  /// throws, as behind a capture that was thrown away, nothing is forked any more.
+  /// throws nothing is forked any more.
   void join(CUstream into);
+  /// Returns when all forked work is done. Not while it is captured.
+  void wait() const;
+  /// What was forked never runs: a capture was thrown away.
+  void forget();
 
 private:
   void joinAll(CUstream into);

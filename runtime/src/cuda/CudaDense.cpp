@@ -31,7 +31,7 @@ struct CudaEngine::DensePart {
   std::vector<int64_t> first; ///< elements from the beginning of the array
 };
 
-void CudaEngine::checkDenseStates(const DenseStates &states) const {
+void CudaEngine::checkDenseStates(const DenseStates &states) {
   checkDistinct(states.slots);
   for (size_t i = 0; i < states.slots.size(); ++i) {
     checkBetweenSteps(states.slots[i]);

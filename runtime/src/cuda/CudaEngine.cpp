@@ -8,13 +8,9 @@
 #include "engine/Sinks.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace sinkstate::runtime::cuda {
 namespace {
-
-/// Programs a multiprocessor from which on a decode has an order.
-constexpr int64_t kOrderedPrograms = 8;
 
 CUstream asStream(Stream stream) { return static_cast<CUstream>(stream); }
 
@@ -179,7 +175,10 @@ void CudaEngine::checkSlot(int32_t slot) const {
 
 void CudaEngine::resetStates(int32_t slot, CUstream stream) {
   CurrentContext current(*context);
-  compactions->join(stream);
+  if (isCaptured(stream))
+    fail(SS_INVALID_ARGUMENT, "slot ", slot, " is made fresh on a stream that is "
+         "captured, expected another one: every replay would do it again");
+  joinCompactions(stream);
   bookkeeping->reset(schedule(), slot, stream);
   requestKeys[size_t(slot)] = 0;
   SS_CUDA(context->driver(),
@@ -203,7 +202,7 @@ void CudaEngine::resetStates(int32_t slot, CUstream stream) {
 }
 
 void CudaEngine::setRoundingKey(int32_t slot, uint64_t key, Stream stream) {
-  checkSlot(slot);
+  checkBetweenSteps(slot);
   copyIn(at<uint64_t>(layout.requestKeys) + slot, &key, sizeof key, stream);
   requestKeys[size_t(slot)] = key;
 }
@@ -227,6 +226,11 @@ void CudaEngine::noteNewRows(int32_t slot, CUstream stream) const {
 }
 
 int32_t CudaEngine::allocateSlot(Stream stream) {
+  const bool withinStep = isWithinStep();
+  if (freeSlots.empty() && withinStep && !freedWithin.empty())
+    fail(SS_SLOTS_EXHAUSTED, "all ", slotCount, " slots have owners, or had them "
+         "when the step began that has not ended (", freedWithin.size(),
+         "): end it, free one before, or create the engine with more");
   if (freeSlots.empty())
     fail(SS_SLOTS_EXHAUSTED, "all ", slotCount,
          " slots have owners: free one first or create the engine with more");
@@ -245,110 +249,15 @@ int32_t CudaEngine::allocateSlot(Stream stream) {
 void CudaEngine::freeSlot(int32_t slot) {
   checkSlot(slot);
   inUse[size_t(slot)] = false;
-  freeSlots.push_back(slot);
+  // What a step has listed is done to the states that it began with.
+  (isWithinStep() ? freedWithin : freeSlots).push_back(slot);
   if (pools)
     abandoned.push_back(slot);
 }
 
 void CudaEngine::resetSlot(int32_t slot, Stream stream) {
-  checkSlot(slot);
+  checkBetweenSteps(slot);
   resetStates(slot, asStream(stream));
-}
-
-/// Ends what is left of a step that was abandoned, if one was.
-void CudaEngine::beginAfter(CUstream stream) {
-  compactions->join(stream);
-  if (stepBatch == 0)
-    return;
-  if (pools)
-    pools->cancel(false, stream);
-  // Some of its compactions may have run.
-  if (consolidator)
-    consolidator->endStep(stream);
-  stepBatch = 0;
-}
-
-void CudaEngine::beginStep(std::span<const int32_t> slots, Stream stream) {
-  CurrentContext current(*context);
-  beginAfter(asStream(stream));
-  if (consolidator)
-    consolidator->beginStep(asStream(stream));
-  tendPools(asStream(stream), 0, true);
-  stepOrdered = hasOrder(int32_t(slots.size()));
-  planStep(slots, asStream(stream));
-  stepBatch = int32_t(slots.size());
-  std::fill(decoded.begin(), decoded.end(), false);
-  decodedCount = 0;
-  aheadCount = 0;
-  stepTokens.clear();
-}
-
-/// What is due, and the rows that its compactions need. Few programs leave
-/// multiprocessors idle: their decodes do not wait for it, since it changes no
-/// count, no rank and no place, and rows move behind them. Where decodes fill the
-/// GPU, what runs beside them waits for room, and a compaction that does not stand
-/// right behind its decode is in the way of later ones: there the first decode
-/// waits for the lists, so that blocks are provided beside it, and the others for
-/// their rows.
-void CudaEngine::planStep(std::span<const int32_t> slots, CUstream stream) {
-  const bool counted = !isCaptured(stream);
-  const CUstream branch = compactions->plan(stream);
-  bookkeeping->list(schedule(), slots, branch);
-  unmoved = kAllLayers;
-  if (pools)
-    pools->list(1, branch);
-  compactions->planned();
-  if (stepOrdered)
-    bookkeeping->order(schedule(), slots, stream);
-  if (!pools) {
-    if (stepOrdered)
-      compactions->joinPlan(stream);
-    return;
-  }
-  if (stepOrdered)
-    compactions->waitForPlan(stream);
-  pools->provide(branch, counted);
-  compactions->planned();
-}
-
-/// Moves the rows of all layers but the first one of a large batch's step, which
-/// is being decoded: before the second one is.
-void CudaEngine::moveBehind(int32_t first) {
-  const CUstream branch = compactions->planStream();
-  if (!pools || !branch)
-    return;
-  pools->moveOthers(first, branch);
-  compactions->planned();
-  unmoved = first;
-}
-
-/// An order helps where multiprocessors have several programs each: the large ones
-/// are then spread over all of them, and the last ones to begin are short.
-bool CudaEngine::hasOrder(int32_t batch) const {
-  if (batch > slotCount)
-    return false;
-  return std::any_of(
-      manifest.layers.begin(), manifest.layers.end(),
-      [&](const LayerManifest &layer) {
-        return !layer.denseForm &&
-               int64_t(batch) * layer.heads >=
-                   kOrderedPrograms * context->multiprocessors();
-      });
-}
-
-void CudaEngine::checkStep(const LayerManifest &layer, int32_t index,
-                           const ss_decode_args &args) const {
-  checkDecodeArguments(layer, args);
-  if (stepBatch == 0)
-    fail(SS_INVALID_ARGUMENT, "layer '", layer.name,
-         "' is decoded outside a step, expected ss_begin_step first");
-  if (args.batch != stepBatch)
-    fail(SS_INVALID_ARGUMENT, "args.batch is ", args.batch, ", expected ",
-         stepBatch, " as in ss_begin_step");
-  if (decoded[size_t(index)])
-    fail(SS_BUFFER_FULL, "layer '", layer.name,
-         "' has decoded this step already, expected one token per step: call "
-         "ss_end_step first");
 }
 
 void CudaEngine::bindState(const LayerPlaces &places) {
@@ -431,97 +340,14 @@ void CudaEngine::compactDue(int32_t index, int32_t batch, int32_t countAhead,
     launchFold(index, batch, countAhead, folding);
 }
 
-/// Layers behind this one within which a compaction that comes before a token
-/// begins beside this one's decode: so many that their decodes take as long as it
-/// does, and not many more, since decodes get less done beside it.
-int32_t CudaEngine::layersAhead(const LayerManifest &layer,
-                                int32_t batch) const {
-  // Microseconds on an H200, where one warp has a program.
-  constexpr double kCompaction = 50, kShortDecode = 5, kDecodeWave = 16;
-  constexpr double kWarps = 16; // of decodes on a multiprocessor
-  constexpr int32_t kLeast = 2;
-  const double waves = double(batch) * layer.heads /
-                       (kWarps * context->multiprocessors());
-  const double decode = kShortDecode + kDecodeWave * waves;
-  return std::max(kLeast, int32_t(std::ceil(kCompaction / decode)));
-}
-
-/// Queues what layers not far behind this one compact before their tokens, each on
-/// a branch; if this is one of them, its decode comes after its own.
-void CudaEngine::compactAhead(int32_t index, int32_t batch, CUstream stream) {
-  const int32_t last =
-      index + layersAhead(manifest.layers[size_t(index)], batch);
-  for (; aheadCount < beforeLayers.size() && beforeLayers[aheadCount] <= last;
-       ++aheadCount) {
-    const CUstream branch = compactions->forkAhead(stream);
-    compactBefore(beforeLayers[aheadCount], batch, branch);
-    compactions->finishAhead(aheadCount, branch);
-  }
-  const auto own =
-      std::lower_bound(beforeLayers.begin(), beforeLayers.end(), index);
-  if (own != beforeLayers.end() && *own == index)
-    compactions->joinAhead(size_t(own - beforeLayers.begin()), stream);
-}
-
-void CudaEngine::decodeLayer(int32_t index, const ss_decode_args &args) {
-  const LayerManifest &layer = checkedLayer(index);
-  checkStep(layer, index, args);
-  checkRowAddresses(layer, args);
-  if (!stepTokens.empty())
-    fail(SS_INVALID_ARGUMENT, "layer '", layer.name,
-         "' takes one token, expected the tokens that the layers of this step "
-         "before it took: call ss_end_step between steps");
-  CurrentContext current(*context);
-  const CUstream stream = asStream(args.stream);
-  // In a large batch's step rows of the other layers move behind the first decode.
-  const bool movesOthers =
-      pools && stepOrdered && decodedCount == 0 && !layer.compactsBefore;
-  if (!movesOthers) {
-    if (stepOrdered)
-      compactions->joinPlan(stream);
-    compactAhead(index, args.batch, stream);
-  }
-  launchDecode(index, args);
-  const bool compacts = !layer.denseForm && !layer.compactsBefore;
-  const CUstream branch = compacts ? compactions->fork(stream) : stream;
-  if (movesOthers)
-    moveBehind(index);
-  if (compacts)
-    compactDue(index, args.batch, 1, branch, true);
-  decoded[size_t(index)] = true;
-  ++decodedCount;
-}
-
-void CudaEngine::endStep(std::span<const int32_t> slots, Stream stream) {
-  if (stepBatch == 0)
-    fail(SS_INVALID_ARGUMENT,
-         "a step ends that has not begun, expected ss_begin_step first");
-  if (int32_t(slots.size()) != stepBatch)
-    fail(SS_INVALID_ARGUMENT, "batch is ", slots.size(), ", expected ",
-         stepBatch, " as in ss_begin_step");
-  if (decodedCount < layerCount()) {
-    const size_t missing =
-        size_t(std::find(decoded.begin(), decoded.end(), false) -
-               decoded.begin());
-    fail(SS_INVALID_ARGUMENT, "the step ends without layer '",
-         manifest.layers[missing].name, "' (", decodedCount, " of ",
-         layerCount(), " are decoded), expected every layer once");
-  }
-  CurrentContext current(*context);
-  compactions->join(asStream(stream));
-  if (pools)
-    pools->settle(asStream(stream));
-  if (consolidator)
-    consolidator->endStep(asStream(stream));
-  bookkeeping->advance(schedule(), slots, asStream(stream));
-  stepBatch = 0;
-}
-
 void CudaEngine::synchronize(Stream stream) {
   CurrentContext current(*context);
   SS_CUDA(context->driver(), cuStreamSynchronize(asStream(stream)));
+  const bool withinStep = isWithinStep();
+  if (withinStep && stepCapture == kNoCapture)
+    compactions->wait();
   // Within a step the device has not been told yet what was compacted in it.
-  if (consolidator && stepBatch == 0)
+  if (consolidator && !withinStep)
     consolidator->drain(asStream(stream));
   const CUdeviceptr word = memory.address() + CUdeviceptr(layout.faults);
   int32_t faults = 0;

@@ -4,8 +4,8 @@
 // lists) is device memory, so that the calls of a step only launch kernels and
 // can be captured in a graph. The host knows which slots have owners and which
 // layers of a step were decoded. Split by concern: CudaEngine.cpp (creation,
-// slots, steps), CudaRows.cpp (the memory of rows), CudaInspection.cpp (looking
-// at states), CudaTokens.cpp, CudaRollback.cpp, CudaExchange.cpp and
+// slots), CudaStep.cpp (steps), CudaRows.cpp (the memory of rows),
+// CudaInspection.cpp (looking at states), CudaTokens.cpp, CudaRollback.cpp, CudaExchange.cpp and
 // CudaDense.cpp (hand-over).
 //
 //===----------------------------------------------------------------------===//
@@ -146,6 +146,14 @@ private:
   bool hasOrder(int32_t batch) const;
   void planStep(std::span<const int32_t> slots, CUstream stream);
   void moveBehind(int32_t first);
+  static constexpr uint64_t kNoCapture = 0, kSomeCapture = ~uint64_t(0);
+  uint64_t captureOf(CUstream stream) const;
+  void dropLostStep(uint64_t capture);
+  bool isWithinStep();
+  void openStep(uint64_t capture);
+  void closeStep();
+  void joinCompactions(CUstream stream);
+  void giveStepUp(CUstream stream);
   void beginAfter(CUstream stream);
   void makeConsolidator(const KernelCompiler &compiler,
                         const ss_engine_options &options);
@@ -194,7 +202,7 @@ private:
                       const TokenCursor &cursor);
 
   // CudaRollback.cpp
-  void checkBetweenSteps(int32_t slot) const;
+  void checkBetweenSteps(int32_t slot);
   SlotCounters countersOf(int32_t slot, CUstream stream) const;
 
   // CudaExchange.cpp
@@ -223,7 +231,7 @@ private:
   struct DensePart;
   struct InitArrays;
   struct Adoption;
-  void checkDenseStates(const DenseStates &states) const;
+  void checkDenseStates(const DenseStates &states);
   static DensePart partOf(const LayerManifest &layer,
                           const ss_dense_layout &layout,
                           const DenseStates &states);
@@ -284,9 +292,13 @@ private:
 
   std::vector<bool> inUse;
   std::vector<int32_t> freeSlots; ///< the next one last
+  std::vector<int32_t> freedWithin; ///< the open step; free when it is over
   std::vector<uint64_t> requestKeys; ///< as the device has them
 
-  /// Batch of the step that has begun; 0: none has.
+  /// A step has begun to be queued and has not ended, in this capture.
+  bool stepOpen = false;
+  uint64_t stepCapture = kNoCapture;
+  /// Its batch, once it takes layers; 0: none does.
   int32_t stepBatch = 0;
   bool stepOrdered = false; ///< its decodes have an order of programs
   /// The layer whose rows its own compaction moves in this step: all, or one.

@@ -304,10 +304,11 @@ void CudaEngine::fork(int32_t from, int32_t to, Stream given) {
 void CudaEngine::copySlot(int32_t from, int32_t to,
                           const std::vector<SlotTables> &tables,
                           CUstream stream) {
-  std::vector<PieceMover::Copy> pieces = {
-      {addressOf(layout.position + from * int64_t(sizeof(int64_t))),
-       addressOf(layout.position + to * int64_t(sizeof(int64_t))),
-       sizeof(int64_t)}};
+  std::vector<PieceMover::Copy> pieces;
+  for (int64_t table : {layout.position, layout.requestKeys})
+    pieces.push_back({addressOf(table + from * int64_t(sizeof(int64_t))),
+                      addressOf(table + to * int64_t(sizeof(int64_t))),
+                      sizeof(int64_t)});
   for (size_t i = 0; i < tables.size(); ++i) {
     addForkedTables(i, from, to, pieces);
     const LayerManifest &layer = manifest.layers[i];
@@ -332,6 +333,7 @@ void CudaEngine::copySlot(int32_t from, int32_t to,
     }
   }
   mover->copy(pieces, stream);
+  requestKeys[size_t(to)] = requestKeys[size_t(from)];
 }
 
 } // namespace sinkstate::runtime::cuda

@@ -14,9 +14,9 @@
 namespace sinkstate::runtime::cuda {
 
 /// Throws while a step is under way. Whose it is the device alone knows.
-void CudaEngine::checkBetweenSteps(int32_t slot) const {
+void CudaEngine::checkBetweenSteps(int32_t slot) {
   checkSlot(slot);
-  if (stepBatch != 0)
+  if (isWithinStep())
     fail(SS_INVALID_ARGUMENT, "slot ", slot,
          " may be within a step, expected this call after ss_end_step");
 }

@@ -21,6 +21,7 @@ public:
   ~CudaRowConverter() override;
 
   int64_t rowUnit() const override { return kVectorFloats; }
+  bool keepsSlots() const override { return true; }
   std::byte *staging() const override { return memory.at<std::byte>(0); }
   void take(ss::RowsToTake rows, void *stream) const override;
   void give(const ss::RowsToGive &rows, void *stream) const override;

@@ -41,10 +41,7 @@ void CudaEngine::makePools(const KernelCompiler &compiler,
 /// Also where the driver cannot say: the legacy stream while another one is
 /// captured.
 bool CudaEngine::isCaptured(CUstream stream) const {
-  int status = 0;
-  return context->driver().functions().cuStreamIsCapturing(stream, &status) !=
-             kSuccess ||
-         status != 0;
+  return captureOf(stream) != kNoCapture;
 }
 
 int64_t CudaEngine::slotsInUse() const {
@@ -56,7 +53,7 @@ int64_t CudaEngine::slotsInUse() const {
 /// are not settled.
 void CudaEngine::tendPools(CUstream stream, int32_t joining,
                            bool stepFollows) {
-  if (!pools || stepBatch != 0 || isCaptured(stream))
+  if (!pools || isWithinStep() || isCaptured(stream))
     return;
   const bool released = !abandoned.empty();
   for (int32_t slot : abandoned) {
@@ -83,7 +80,7 @@ void CudaEngine::tendPools(CUstream stream, int32_t joining,
 }
 
 void CudaEngine::tend(Stream stream) {
-  if (stepBatch != 0)
+  if (isWithinStep())
     fail(SS_INVALID_ARGUMENT,
          "a step has begun and not ended, expected ss_end_step first");
   CurrentContext current(*context);

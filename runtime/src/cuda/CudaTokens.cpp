@@ -63,7 +63,8 @@ void CudaEngine::noteStepTokens(const LayerManifest &layer,
   // Each token makes lists of its own.
   compactions->joinPlan(static_cast<CUstream>(args.stream));
   if (pools)
-    pools->cancel(true, static_cast<CUstream>(args.stream));
+    pools->cancel(decoded, static_cast<CUstream>(args.stream),
+                  stepCapture == kNoCapture);
   unmoved = kAllLayers;
   handOver->takeTokens(schedule(), {args.slots, size_t(args.batch)},
                        stepTokens, static_cast<CUstream>(args.stream));

@@ -137,6 +137,7 @@ constexpr unsigned kEventDisableTiming = 2;
 constexpr int kCaptureModeThreadLocal = 1;
 constexpr int kCaptureModeRelaxed = 2;
 constexpr int kCaptureStatusNone = 0;
+constexpr int kCaptureStatusActive = 1;
 constexpr unsigned kHostAllocPortable = 1;
 constexpr unsigned kHostAllocDeviceMap = 2;
 

@@ -257,6 +257,7 @@ void RowPools::list(int32_t first, int32_t count, int32_t ahead,
   ss::RowTables given = arguments;
   void *parameters[] = {&given, &first, &ahead};
   launch(planFunction, unsigned(count), 1, kThreads, stream, parameters);
+  listed = unanswered = true;
 }
 
 /// Copies what moves, and sets where states are.
@@ -290,6 +291,7 @@ void RowPools::provide(CUstream stream, bool counted) {
   void *parameters[] = {&pools};
   launch(provideFunction, unsigned(arguments.pool_count), 1, kAllThreads,
          stream, parameters);
+  unanswered = false;
   for (PoolMemory &pool : memory)
     if (counted)
       pool.noteStep();
@@ -303,25 +305,39 @@ void RowPools::checkRange(size_t layer, CUstream stream) const {
   launch(checkFunction, kBlocks, 1, kThreads, stream, parameters);
 }
 
-void RowPools::settle(CUstream stream) const {
+void RowPools::settle(CUstream stream) {
   launchOverRequests(settleFunction, -1, stream);
+  listed = false;
 }
 
 void RowPools::settleLayer(size_t layer, CUstream stream) const {
   launchOverRequests(settleFunction, tableOf[layer], stream);
 }
 
-void RowPools::cancel(bool again, CUstream stream) const {
-  launchOverRequests(cancelFunction, again, stream);
+void RowPools::cancel(const std::vector<bool> &begun, CUstream stream,
+                      bool counted) {
+  if (!listed)
+    return;
+  if (unanswered)
+    provide(stream, counted);
+  if (std::find(begun.begin(), begun.end(), true) == begun.end())
+    launchOverRequests(cancelFunction, -1, stream, true);
+  else
+    for (size_t layer = 0; layer < begun.size(); ++layer)
+      if (sizes.poolOf[layer] >= 0)
+        launchOverRequests(cancelFunction, tableOf[layer], stream,
+                           !begun[layer]);
+  listed = false;
 }
 
-void RowPools::launchOverRequests(CUfunction function, int32_t what,
-                                  CUstream stream) const {
+/// `again` is a parameter of those functions that have it.
+void RowPools::launchOverRequests(CUfunction function, int32_t layer,
+                                  CUstream stream, int32_t again) const {
   if (arguments.layer_count == 0)
     return;
   constexpr unsigned kBlocks = 8, kThreads = 256;
   ss::RowTables given = arguments;
-  void *parameters[] = {&given, &what};
+  void *parameters[] = {&given, &layer, &again};
   launch(function, kBlocks, unsigned(given.pool_count), kThreads, stream,
          parameters);
 }

@@ -62,21 +62,23 @@ public:
   void provide(CUstream stream, bool counted);
   /// Both for one layer, whose list of due states has changed within a step:
   /// for compactions that do not wait for the end of the step, each between this
-  /// and settle(). cancel() first, once a step.
+  /// and settle(). cancel() first, once a step, with nothing begun.
   void planLayer(size_t layer, int32_t ahead, CUstream stream, bool counted);
   /// Moves a layer's states to their blocks and completes its lists: after its
   /// decode, in a step whose compactions come behind the decodes.
   void move(size_t layer, CUstream stream) const;
   /// The same for all layers but this one (-1: for all), before their decodes.
   void moveOthers(int32_t layer, CUstream stream) const;
-  /// Nothing more will be launched over the lists of list() and move().
-  /// `again`: because it will be called again in this step.
-  void cancel(bool again, CUstream stream) const;
+  /// Nothing more will be launched over the lists of list() and move(). `begun`, by
+  /// layer of the model: something was; of the others what was planned is taken back.
+  void cancel(const std::vector<bool> &begun, CUstream stream, bool counted);
+  /// What was queued since the last step's end never runs.
+  void forget() { listed = unanswered = false; }
   /// In layers of f16, after densify and before the compaction: what does not
   /// fit the type stays in factors, and is listed for the compaction.
   void checkRange(size_t layer, CUstream stream) const;
   /// Ends what list() has begun: states that went dense take their block.
-  void settle(CUstream stream) const;
+  void settle(CUstream stream);
   /// The same for one layer, while compactions of others are under way.
   void settleLayer(size_t layer, CUstream stream) const;
   /// Between steps: blocks of at least rows[i] rows for states[i] of a layer,
@@ -140,13 +142,16 @@ private:
   void list(int32_t first, int32_t count, int32_t ahead, CUstream stream);
   void launch(CUfunction function, unsigned x, unsigned y, unsigned threads,
               CUstream stream, void **parameters) const;
-  void launchOverRequests(CUfunction function, int32_t what,
-                          CUstream stream) const;
+  void launchOverRequests(CUfunction function, int32_t layer, CUstream stream,
+                          int32_t again = 0) const;
   unsigned wideGrid() const;
 
   std::shared_ptr<const Context> context;
   RowPoolLayout sizes;
   Module module;
+  /// list() has been called since the last settle() or cancel(), and provide() has
+  /// not since.
+  bool listed = false, unanswered = false;
   CUfunction planFunction, placeFunction, provideFunction, moveFunction,
       moveAllFunction, checkFunction, settleFunction, cancelFunction,
       releaseFunction;

@@ -20,8 +20,9 @@ void takeSlots(const ss::RowsToTake &rows) {
   for (int32_t row = 0; row < rows.slots.batch; ++row) {
     const int64_t slot = ss::slot_given(rows.slots, row);
     if (!ss::is_padding(rows.slots, slot) && !ss::is_known(rows.slots, slot))
-      fail(SS_INVALID_ARGUMENT, "slot ", slot, ", expected 0 to ",
-           rows.slots.slot_count - 1, " or padding");
+      fail(SS_INVALID_ARGUMENT, "args.slots[", row, "] is ", slot,
+           ", expected 0 to ", rows.slots.slot_count - 1,
+           " or padding by args.padding");
     rows.slot_rows[row] = ss::slot_for_kernels(rows.slots, slot);
   }
 }

@@ -13,6 +13,7 @@ public:
   explicit HostRowConverter(int64_t stagingBytes);
 
   int64_t rowUnit() const override { return 1; }
+  bool keepsSlots() const override { return false; }
   std::byte *staging() const override { return memory.get(); }
   void take(ss::RowsToTake rows, void *stream) const override;
   void give(const ss::RowsToGive &rows, void *stream) const override;

@@ -2,6 +2,8 @@
 
 #include "engine/Engine.h"
 
+#include <algorithm>
+
 namespace sinkstate::runtime {
 
 void planMemory(const Package &package, const ss_engine_options &options,
@@ -14,6 +16,9 @@ void planMemory(const Package &package, const ss_engine_options &options,
     plan.expected += layout.expectedBytes(device);
     plan.dense += layout.denseBytes();
   }
+  if (options.state_bytes_limit > 0)
+    plan.worst_case = std::min(plan.worst_case, options.state_bytes_limit);
+  plan.expected = std::min(plan.expected, plan.worst_case);
 }
 
 } // namespace sinkstate::runtime

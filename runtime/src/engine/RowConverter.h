@@ -21,7 +21,11 @@ public:
   virtual int64_t rowUnit() const = 0;
   /// The beginning of the staging memory, a multiple of kStagingAlignment.
   virtual std::byte *staging() const = 0;
-  /// Converts slots and inputs; `faults` is the engine's business. What a slot
+  /// Whether the caller's slots stay as they are from a step's beginning to its
+  /// end, so that they are converted once.
+  virtual bool keepsSlots() const = 0;
+  /// Converts slots (where `slot_rows` is null they are only read) and inputs;
+  /// `faults` is the engine's business. What a slot
   /// is that is neither one nor padding: on the CPU SS_INVALID_ARGUMENT, on CUDA
   /// padding, and a fault that ss_engine_synchronize reports.
   virtual void take(ss::RowsToTake rows, void *stream) const = 0;

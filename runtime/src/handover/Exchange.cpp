@@ -160,6 +160,7 @@ void Engine::fork(int32_t from, int32_t to, Stream) {
     noteAllocation(layer);
   }
   slots[size_t(to)].position = slots[size_t(from)].position;
+  requestKeys[size_t(to)] = requestKeys[size_t(from)];
 }
 
 } // namespace sinkstate::runtime

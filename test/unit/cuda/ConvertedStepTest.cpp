@@ -68,8 +68,8 @@ TEST_F(ConvertedSteps, LaunchOneKernelBeforeALayerAndOneAfterIt) {
   EXPECT_EQ(launchesOf(form), plain);
   form.gap = 8; // strides that kernels take
   EXPECT_EQ(launchesOf(form), plain);
-  form = kBf16; // the slots at the step's begin and end, too
-  EXPECT_EQ(launchesOf(form), plain + 2 + 2 * 2);
+  form = kBf16; // the slots at the step's beginning alone, too
+  EXPECT_EQ(launchesOf(form), plain + 1 + 2 * 2);
   form.slotType = SS_SLOT_I32, form.padding = SS_PADDING_NEGATIVE;
   EXPECT_EQ(launchesOf(form), plain + 2 * 2);
   form.yType = SS_ELEMENT_F32;
@@ -77,7 +77,7 @@ TEST_F(ConvertedSteps, LaunchOneKernelBeforeALayerAndOneAfterIt) {
   form.inputType = form.gateType = SS_ELEMENT_F32, form.yType = SS_ELEMENT_F16;
   EXPECT_EQ(launchesOf(form), plain + 2);
   form = RowForm(), form.slotType = SS_SLOT_I64;
-  EXPECT_EQ(launchesOf(form), plain + 2 + 2);
+  EXPECT_EQ(launchesOf(form), plain + 1);
   form = RowForm(), form.gap = 3; // f32 where kernels cannot read it
   EXPECT_EQ(launchesOf(form), plain + 2 * 2);
 }
@@ -132,6 +132,45 @@ TEST_F(ConvertedSteps, CanBeCapturedAndReplayed) {
   EXPECT_EQ(row(batch->y(0), 1), row(first, 0)); // a fresh request's too
 }
 
+// Whoever gives a layer other arrays has them converted, and the layers after it
+// find theirs again. Each step reads its slots anew.
+TEST_F(ConvertedSteps, ConvertTheSlotsOfEachArrayAndStep) {
+  CudaUnderTest cuda(source, options(), false);
+  const auto batch = batchOf(cuda, kBf16);
+  const int32_t other = cuda.engine.allocateSlot();
+  DeviceArray<int64_t> wide(cuda.engine, kRows);
+  for (int32_t now : {slot, other, slot}) {
+    const int64_t before = cuda.engine.position(now);
+    batch->setSlots({now, -1});
+    wide.copyIn({now, 0});
+    cuda.engine.beginStepRows(batch->rows());
+    ss_decode_args args = batch->args(0);
+    args.slots = reinterpret_cast<const int32_t *>(wide.data());
+    const int conversions = fake_calls("cuLaunchKernel");
+    cuda.engine.decodeLayer(0, args);
+    EXPECT_GT(fake_calls("cuLaunchKernel"), conversions);
+    cuda.engine.decodeLayer(1, batch->args(1));
+    cuda.engine.endStepRows(batch->rows());
+    EXPECT_EQ(cuda.engine.position(now), before + 1);
+    const std::vector<float> y = batch->y(1);
+    EXPECT_NE(y[0], 0.0f);
+    for (size_t i = y.size() / 2; i < y.size(); ++i)
+      ASSERT_EQ(y[i], 0.0f);
+  }
+  EXPECT_EQ(cuda.engine.position(slot), 2);
+  EXPECT_EQ(cuda.engine.position(other), 1);
+  // Slots that were not converted are those of a step that begins with them.
+  DeviceArray<int32_t> narrow(cuda.engine, kRows);
+  narrow.copyIn({other, -1});
+  batch->setSlots({other, -1});
+  cuda.engine.beginStep(narrow.data(), kRows);
+  for (size_t layer = 0; layer < source.layers().size(); ++layer)
+    cuda.engine.decodeLayer(int32_t(layer), batch->args(layer));
+  cuda.engine.endStep(narrow.data(), kRows);
+  EXPECT_EQ(cuda.engine.position(other), 2);
+  EXPECT_NE(batch->y(1)[0], 0.0f);
+}
+
 TEST_F(ConvertedSteps, ASlotThatIsNoneIsPaddingAndReported) {
   CudaUnderTest cuda(source, options(), false);
   const auto batch = batchOf(cuda, kBf16);
@@ -165,28 +204,28 @@ TEST_F(ConvertedSteps, RefuseWhatIsWrong) {
   };
   const int launches = fake_calls("cuLaunchKernel");
   EXPECT_EQ(error([](auto &args) { args.input_type = 3; }),
-            "args.input_type is 3, expected SS_ELEMENT_F32 (0), SS_ELEMENT_F16 "
+            "layer 'layer0': args.input_type is 3, expected SS_ELEMENT_F32 (0), SS_ELEMENT_F16 "
             "(1) or SS_ELEMENT_BF16 (2)");
   EXPECT_EQ(error([](auto &args) { args.slot_type = -1; }),
-            "args.slot_type is -1, expected SS_SLOT_I32 (0) or SS_SLOT_I64 (1)");
+            "layer 'layer0': args.slot_type is -1, expected SS_SLOT_I32 (0) or SS_SLOT_I64 (1)");
   EXPECT_EQ(error([](auto &args) { args.padding = 7; }),
-            "args.padding is 7, expected an ss_padding (0 to 2)");
+            "layer 'layer0': args.padding is 7, expected an ss_padding (0 to 2)");
   EXPECT_EQ(error([](auto &args) { args.padding_value = 1; }),
-            "args.padding_value is 1, which a request can own, expected no slot: "
+            "layer 'layer0': args.padding_value is 1, which a request can own, expected no slot: "
             "reserve it (options.reserved_slots)");
   EXPECT_EQ(error([](auto &args) { args.batch = 3; }),
-            "3 rows to convert, expected at most 2 (options.max_batch): create "
-            "the engine with more");
+            "layer 'layer0': args.batch is 3, expected at most 2 rows to convert "
+            "(options.max_batch): create the engine with more");
   EXPECT_EQ(error([](auto &args) { args.v.stride = 95; }),
-            "args.v has stride 95, expected 0 (packed) or at least 96 elements");
+            "layer 'layer0': args.v has stride 95, expected 0 (packed) or at least 96 elements");
   EXPECT_EQ(error([](auto &args) {
               args.k.data = reinterpret_cast<const float *>(
                   reinterpret_cast<const char *>(args.k.data) + 1);
             }),
-            "args.k begins 1 bytes past a multiple of 2, expected a multiple of "
+            "layer 'layer0': args.k begins 1 bytes past a multiple of 2, expected a multiple of "
             "2, the size of its elements");
   EXPECT_EQ(error([](auto &args) { ++args.slots; }),
-            "args.slots begins 4 bytes past a multiple of 8, expected a multiple "
+            "layer 'layer0': args.slots begins 4 bytes past a multiple of 8, expected a multiple "
             "of 8, the size of its elements");
   EXPECT_EQ(fake_calls("cuLaunchKernel"), launches);
 }
@@ -205,7 +244,7 @@ TEST_F(ConvertedSteps, WithoutRoomTheErrorSaysHowToGetIt) {
   args = misplaced->args(0);
   EXPECT_EQ(ss_decode_layer(cuda.engine.get(), 0, &args), SS_INVALID_ARGUMENT);
   EXPECT_STREQ(ss_last_error(),
-               "args.q has rows that do not begin at multiples of 16 bytes "
+               "layer 'layer0': args.q has rows that do not begin at multiples of 16 bytes "
                "(stride 38), expected what a GPU reads at once: move them, or "
                "create the engine with options.max_batch to have them copied");
 }

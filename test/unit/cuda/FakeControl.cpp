@@ -1,6 +1,6 @@
 //===- FakeControl.cpp - How tests control the fake driver ----------------===//
 
-#include "FakeMachine.h"
+#include "FakeCalls.h"
 
 #include <chrono>
 #include <cstdlib>
@@ -10,6 +10,12 @@ namespace sinkstate::test::fake {
 Machine machine;
 std::recursive_mutex machineMutex;
 Held held;
+
+Machine::Machine() {
+  const char *seed = std::getenv("SS_FAKE_SHUFFLE");
+  shuffles = seed && *seed;
+  random.seed(shuffles ? unsigned(std::strtoul(seed, nullptr, 10)) : 0);
+}
 
 void Launch::run() {
   std::vector<void *> parameters;
@@ -145,6 +151,13 @@ unsigned fake_watched_threads(void) {
 unsigned fake_watched_attributes(void) {
   const auto lock = lockMachine();
   return machine.watchedAttributes;
+}
+void fake_shuffle(unsigned seed) {
+  const auto lock = lockMachine();
+  runQueue();
+  machine.tails.clear();
+  machine.shuffles = seed != 0;
+  machine.random.seed(seed);
 }
 void fake_log(int logs) {
   const auto lock = lockMachine();

@@ -1,25 +1,18 @@
 //===- FakeCuda.cpp - A CUDA driver without a GPU -------------------------===//
 
-#include "FakeMachine.h"
+#include "FakeCalls.h"
 
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <iterator>
 
-using namespace sinkstate::test::fake;
+namespace sinkstate::test::fake {
 
-namespace {
-
-/// Of this thread: calls that a capture forbids are the capturing thread's.
 thread_local int captureMode = 0;
 thread_local std::vector<CUcontext> contexts;
-const CUcontext kPrimary = reinterpret_cast<CUcontext>(0x1000);
 
-/// Counts a call and says whether it fails.
-CUresult enter(const char *symbol, bool allowedInCapture = true) {
+CUresult enter(const char *symbol, bool allowedInCapture) {
   ++machine.calls[symbol];
   if (machine.lost != kSuccess)
     return machine.lost;
@@ -39,18 +32,15 @@ CUresult enter(const char *symbol, bool allowedInCapture = true) {
   return kSuccess;
 }
 
-const std::string &nameOf(CUfunction function) {
-  return reinterpret_cast<const Kernel *>(function)->name;
-}
+} // namespace sinkstate::test::fake
 
-#define ENTER(...)                                                             \
-  waitWhileHeld(__func__ + 4);                                                 \
-  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);             \
-  if (CUresult failed = enter(__func__ + 4 __VA_OPT__(, ) __VA_ARGS__))                  \
-  return failed
+using namespace sinkstate::test::fake;
+
+namespace {
+
+const CUcontext kPrimary = reinterpret_cast<CUcontext>(0x1000);
 constexpr bool kNotInCapture = false;
 
-// Functions are named fakeX, so that __func__ + 4 is the driver's cuX.
 CUresult fakecuInit(unsigned) {
   ENTER();
   return machine.devices > 0 ? kSuccess : kErrorNoDevice;
@@ -131,10 +121,6 @@ CUresult fakecuCtxPopCurrent(CUcontext *context) {
   contexts.pop_back();
   return kSuccess;
 }
-CUresult fakecuCtxSynchronize() {
-  ENTER(kNotInCapture);
-  return contexts.empty() ? 201 : kSuccess;
-}
 CUresult fakecuModuleLoadDataEx(CUmodule *module, const void *image,
                                 unsigned count, CUjit_option *options,
                                 void **values) {
@@ -188,62 +174,6 @@ CUresult fakecuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks,
   *blocks = 3;
   return kSuccess;
 }
-/// Null where a stream takes no part in a capture.
-Captured *capturedStream(CUstream stream) {
-  auto found = machine.captured.find(stream);
-  return found == machine.captured.end() ? nullptr : &found->second;
-}
-CUresult fakecuLaunchKernel(CUfunction function, unsigned gridX, unsigned,
-                            unsigned, unsigned blockX, unsigned, unsigned,
-                            unsigned shared, CUstream stream,
-                            void **parameters, void **) {
-  waitWhileHeld(nameOf(function));
-  ENTER();
-  if (contexts.empty())
-    return 201;
-  if (gridX == 0 || blockX == 0 || blockX > 1024)
-    return 1;
-  auto *kernel = reinterpret_cast<const Kernel *>(function);
-  Launch launch{kernel, {}, gridX};
-  for (size_t i = 0; i < kernel->sizes.size(); ++i) {
-    auto *bytes = static_cast<const std::byte *>(parameters[i]);
-    launch.values.emplace_back(bytes, bytes + kernel->sizes[i]);
-  }
-  machine.blocks = gridX;
-  if (kernel->name == machine.watched) {
-    machine.watchedBlocks = gridX;
-    machine.watchedThreads = blockX;
-  }
-  machine.threads = blockX;
-  machine.shared = shared;
-  if (Captured *captured = capturedStream(stream)) {
-    ++captured->work;
-    (stream == machine.capturing ? *machine.recording : captured->launches)
-        .push_back(std::move(launch));
-  } else {
-    launch.run();
-  }
-  return kSuccess;
-}
-CUresult fakecuLaunchKernelEx(const CUlaunchConfig *config,
-                              CUfunction function, void **parameters,
-                              void **extra) {
-  { // cuLaunchKernel has a lock of its own
-    ENTER();
-  }
-  for (unsigned i = 0; i < config->attributeCount; ++i)
-    if (config->attributes[i].id != kLaunchBesideEnd)
-      return 1;
-  const CUresult result = fakecuLaunchKernel(
-      function, config->gridX, config->gridY, config->gridZ, config->blockX,
-      config->blockY, config->blockZ, config->sharedBytes, config->stream,
-      parameters, extra);
-  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
-  if (result == kSuccess && reinterpret_cast<const Kernel *>(function)->name ==
-                                machine.watched)
-    machine.watchedAttributes = config->attributeCount;
-  return result;
-}
 CUresult fakecuMemAlloc(CUdeviceptr *pointer, size_t bytes) {
   ENTER(kNotInCapture);
   if (bytes > machine.limit - machine.used)
@@ -260,6 +190,7 @@ CUresult fakecuMemAlloc(CUdeviceptr *pointer, size_t bytes) {
 }
 CUresult fakecuMemFree(CUdeviceptr pointer) {
   std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
+  runQueue();
   auto found = machine.memory.find(pointer);
   if (found == machine.memory.end())
     return 1;
@@ -365,10 +296,12 @@ CUresult fakecuMemHostAlloc(void **pointer, size_t bytes, unsigned) {
     return kErrorOutOfMemory;
   std::memset(*pointer, 0xff, bytes);
   machine.hostMemory.insert(*pointer);
+  machine.hostBytes[*pointer] = bytes;
   return kSuccess;
 }
 CUresult fakecuMemFreeHost(void *pointer) {
   std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
+  runQueue();
   if (machine.hostMemory.erase(pointer) == 0)
     return 1;
   std::free(pointer);
@@ -380,156 +313,6 @@ CUresult fakecuMemHostGetDevicePointer(CUdeviceptr *pointer, void *host,
   *pointer = reinterpret_cast<CUdeviceptr>(host);
   return machine.hostMemory.count(host) ? kSuccess : 1;
 }
-CUresult fakecuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes,
-                               CUstream) {
-  ENTER(kNotInCapture);
-  std::memcpy(reinterpret_cast<void *>(to), from, bytes);
-  return kSuccess;
-}
-CUresult fakecuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes,
-                               CUstream) {
-  ENTER(kNotInCapture);
-  std::memcpy(to, reinterpret_cast<const void *>(from), bytes);
-  return kSuccess;
-}
-CUresult fakecuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes,
-                             CUstream) {
-  ENTER();
-  std::memset(reinterpret_cast<void *>(to), value, bytes);
-  return kSuccess;
-}
-CUresult fakecuStreamCreate(CUstream *stream, unsigned) {
-  ENTER(kNotInCapture);
-  static uintptr_t next = 0x3000;
-  ++machine.live["stream"];
-  *stream = reinterpret_cast<CUstream>(next++);
-  return kSuccess;
-}
-CUresult fakecuStreamCreateWithPriority(CUstream *stream, unsigned flags,
-                                        int priority) {
-  ENTER(kNotInCapture);
-  return priority < -5 || priority > 0 ? 1 : fakecuStreamCreate(stream, flags);
-}
-CUresult fakecuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
-  ENTER();
-  const Mark mark = machine.events[event];
-  Captured *captured = capturedStream(stream);
-  if (captured && !mark.captured)
-    return kErrorCaptureIsolation;
-  if (!mark.captured)
-    return kSuccess;
-  if (!captured)
-    captured = &machine.captured[stream];
-  ++captured->work;
-  Captured &other = machine.captured[mark.stream];
-  other.joined = mark.work;
-  std::move(other.launches.begin(), other.launches.end(),
-            std::back_inserter(*machine.recording));
-  other.launches.clear();
-  return kSuccess;
-}
-CUresult fakecuStreamDestroy(CUstream) {
-  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
-  --machine.live["stream"];
-  return kSuccess;
-}
-CUresult fakecuStreamSynchronize(CUstream) {
-  ENTER(kNotInCapture);
-  return kSuccess;
-}
-CUresult fakecuStreamIsCapturing(CUstream stream, int *status) {
-  ENTER();
-  *status = machine.recording && capturedStream(stream);
-  return kSuccess;
-}
-CUresult fakecuThreadExchangeStreamCaptureMode(int *mode) {
-  ENTER();
-  std::swap(*mode, captureMode);
-  return kSuccess;
-}
-CUresult fakecuStreamBeginCapture(CUstream stream, int) {
-  ENTER();
-  machine.capturing = stream;
-  machine.captured[stream];
-  machine.recording = std::make_unique<Recording>();
-  return kSuccess;
-}
-CUresult fakecuStreamEndCapture(CUstream, CUgraph *graph) {
-  ENTER();
-  bool joined = true;
-  for (auto &[stream, captured] : machine.captured)
-    joined &= stream == machine.capturing || captured.joined == captured.work;
-  machine.captured.clear();
-  for (auto &[event, mark] : machine.events)
-    mark.captured = false;
-  if (!joined) {
-    machine.recording.reset();
-    *graph = nullptr;
-    return kErrorCaptureUnjoined;
-  }
-  *graph = reinterpret_cast<CUgraph>(machine.recording.release());
-  return kSuccess;
-}
-CUresult fakecuGraphInstantiateWithFlags(CUgraphExec *executable,
-                                         CUgraph graph, unsigned long long) {
-  ENTER();
-  *executable = reinterpret_cast<CUgraphExec>(
-      new Recording(*reinterpret_cast<Recording *>(graph)));
-  return kSuccess;
-}
-CUresult fakecuGraphLaunch(CUgraphExec executable, CUstream) {
-  ENTER();
-  for (Launch &launch : *reinterpret_cast<Recording *>(executable))
-    launch.run();
-  return kSuccess;
-}
-CUresult fakecuGraphExecDestroy(CUgraphExec executable) {
-  delete reinterpret_cast<Recording *>(executable);
-  return kSuccess;
-}
-CUresult fakecuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes,
-                               CUstream) {
-  ENTER(kNotInCapture);
-  std::memcpy(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from),
-              bytes);
-  return kSuccess;
-}
-CUresult fakecuEventCreate(CUevent *event, unsigned) {
-  ENTER();
-  static uintptr_t next = 0x4000;
-  ++machine.live["event"];
-  *event = reinterpret_cast<CUevent>(next++);
-  return kSuccess;
-}
-CUresult fakecuEventDestroy(CUevent event) {
-  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
-  machine.events.erase(event);
-  --machine.live["event"];
-  return kSuccess;
-}
-CUresult fakecuEventSynchronize(CUevent) {
-  ENTER(kNotInCapture);
-  return kSuccess;
-}
-CUresult fakecuEventRecord(CUevent event, CUstream stream) {
-  ENTER();
-  const Captured *captured = capturedStream(stream);
-  machine.events[event] = {stream, captured ? captured->work : 0,
-                           captured != nullptr};
-  return kSuccess;
-}
-CUresult fakecuEventElapsedTime(float *milliseconds, CUevent, CUevent) {
-  ENTER();
-  *milliseconds = 1;
-  return kSuccess;
-}
-CUresult fakecuGraphDestroy(CUgraph graph) {
-  delete reinterpret_cast<Recording *>(graph);
-  return kSuccess;
-}
-
-#define FUNCTION(NAME)                                                         \
-  { #NAME, reinterpret_cast<void *>(&fake##NAME) }
 const std::map<std::string, void *> functions = {
     FUNCTION(cuInit), FUNCTION(cuGetErrorName), FUNCTION(cuGetErrorString),
     FUNCTION(cuDeviceGetCount), FUNCTION(cuDeviceGet),
@@ -537,30 +320,24 @@ const std::map<std::string, void *> functions = {
     FUNCTION(cuDeviceTotalMem), FUNCTION(cuDevicePrimaryCtxRetain),
     FUNCTION(cuDevicePrimaryCtxRelease), FUNCTION(cuCtxGetCurrent),
     FUNCTION(cuCtxPushCurrent), FUNCTION(cuCtxPopCurrent),
-    FUNCTION(cuCtxSynchronize), FUNCTION(cuCtxGetStreamPriorityRange),
-    FUNCTION(cuStreamCreateWithPriority), FUNCTION(cuStreamWaitEvent),
-    FUNCTION(cuModuleLoadDataEx),
+    FUNCTION(cuCtxGetStreamPriorityRange), FUNCTION(cuModuleLoadDataEx),
     FUNCTION(cuModuleUnload), FUNCTION(cuModuleGetFunction),
     FUNCTION(cuFuncGetAttribute), FUNCTION(cuFuncSetAttribute),
     FUNCTION(cuOccupancyMaxActiveBlocksPerMultiprocessor),
-    FUNCTION(cuLaunchKernel), FUNCTION(cuLaunchKernelEx),
-    FUNCTION(cuMemAlloc), FUNCTION(cuMemFree),
-    FUNCTION(cuMemGetInfo), FUNCTION(cuMemcpyHtoDAsync),
-    FUNCTION(cuMemcpyDtoHAsync), FUNCTION(cuMemsetD8Async),
-    FUNCTION(cuStreamCreate), FUNCTION(cuStreamDestroy),
-    FUNCTION(cuThreadExchangeStreamCaptureMode),
-    FUNCTION(cuStreamSynchronize), FUNCTION(cuStreamBeginCapture),
-    FUNCTION(cuStreamEndCapture), FUNCTION(cuGraphInstantiateWithFlags),
-    FUNCTION(cuGraphLaunch), FUNCTION(cuGraphExecDestroy),
-    FUNCTION(cuGraphDestroy), FUNCTION(cuMemcpyDtoDAsync),
+    FUNCTION(cuMemAlloc), FUNCTION(cuMemFree), FUNCTION(cuMemGetInfo),
     FUNCTION(cuMemHostAlloc), FUNCTION(cuMemHostGetDevicePointer),
     FUNCTION(cuMemFreeHost), FUNCTION(cuMemGetAllocationGranularity),
     FUNCTION(cuMemAddressReserve), FUNCTION(cuMemAddressFree),
     FUNCTION(cuMemCreate), FUNCTION(cuMemRelease), FUNCTION(cuMemMap),
-    FUNCTION(cuMemUnmap), FUNCTION(cuMemSetAccess),
-    FUNCTION(cuStreamIsCapturing), FUNCTION(cuEventCreate), FUNCTION(cuEventDestroy),
-    FUNCTION(cuEventRecord), FUNCTION(cuEventElapsedTime),
-    FUNCTION(cuEventSynchronize)};
+    FUNCTION(cuMemUnmap), FUNCTION(cuMemSetAccess)};
+
+/// Null where there is no such function.
+void *functionNamed(const std::string &symbol) {
+  for (const auto *some : {&functions, &streamFunctions()})
+    if (auto found = some->find(symbol); found != some->end())
+      return found->second;
+  return nullptr;
+}
 
 } // namespace
 
@@ -577,14 +354,14 @@ CUresult cuDriverGetVersion(int *version) {
 CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version,
                              uint64_t, int *status) {
   std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
-  auto found = functions.find(symbol);
+  void *found = functionNamed(symbol);
   *function = nullptr;
   *status = 1;
-  if (found == functions.end() || machine.hidden.count(symbol))
+  if (!found || machine.hidden.count(symbol))
     return 500;
   *status = version > machine.version ? kSymbolVersionNotSufficient : 0;
   if (*status == 0)
-    *function = found->second;
+    *function = found;
   return kSuccess;
 }
 }

@@ -4,8 +4,8 @@
  * libnvrtc.so: device memory is host memory, a kernel is a function that the
  * test registers, a captured stream records launches with the values of their
  * parameters, and calls that CUDA forbids during a capture fail and are
- * counted. Everything runs at once on the calling thread, one call at a time
- * whatever threads make them. In a process that registers no kernels every
+ * counted. Everything runs at once on the calling thread (but for fake_shuffle),
+ * one call at a time whatever threads make them. In a process that registers no kernels every
  * kernel is there and does nothing.
  */
 #ifndef SINKSTATE_UNIT_FAKECUDA_H
@@ -67,6 +67,12 @@ void fake_watch(const char *kernel);
 unsigned fake_watched_blocks(void);
 unsigned fake_watched_threads(void);
 unsigned fake_watched_attributes(void);
+
+/* From now on nothing runs until somebody waits for it, and then in a random order
+ * of those that streams, events and captures allow; graphs likewise. 0: everything
+ * runs when it is queued, again. A process begins with the seed SS_FAKE_SHUFFLE of
+ * its environment, where there is one. */
+void fake_shuffle(unsigned seed);
 
 /* The names of the kernels that run from here on, in their order, a line each;
  * what is captured runs when it is replayed. */

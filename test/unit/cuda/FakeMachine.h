@@ -8,9 +8,11 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <random>
 #include <set>
 #include <string>
 #include <thread>
@@ -27,10 +29,15 @@ struct Kernel {
   void *context;
 };
 
+/// Numbers of the work that what follows has to come after.
+using Tail = std::set<size_t>;
+
 struct Launch {
   const Kernel *kernel;
   std::vector<std::vector<std::byte>> values;
   unsigned blocks;
+  size_t id = 0; // in a capture
+  Tail after;
   void run();
 };
 
@@ -41,6 +48,13 @@ struct Mark {
   CUstream stream = nullptr;
   int work = 0;
   bool captured = false;
+  Tail tail;
+};
+
+/// Work that waits until somebody waits for it.
+struct Queued {
+  Tail after;
+  std::function<void()> run;
 };
 
 /// A stream that takes part in the capture. Its launches come as late in the
@@ -49,6 +63,7 @@ struct Captured {
   int work = 0;   // operations so far
   int joined = 0; // those that another stream waits for
   Recording launches;
+  Tail tail;
 };
 
 struct PlannedFailure {
@@ -58,6 +73,8 @@ struct PlannedFailure {
 };
 
 struct Machine {
+  /// SS_FAKE_SHUFFLE in the environment is a seed to begin with.
+  Machine();
   int version = 13000, devices = 1;
   size_t limit = size_t(8) << 30, used = 0;
   std::set<std::string> hidden;
@@ -73,11 +90,19 @@ struct Machine {
   CUmemGenericAllocationHandle lastHandle = 0;
   std::map<CUdeviceptr, size_t> mappings;
   std::set<void *> hostMemory;
+  std::map<void *, size_t> hostBytes;
   std::map<std::string, int> live; // other objects by kind
   CUstream capturing = nullptr;
   std::map<CUstream, Captured> captured; // `capturing` among them
   std::map<CUevent, Mark> events;
   std::unique_ptr<Recording> recording;
+  unsigned long long captures = 0;
+  bool shuffles = false;
+  std::mt19937 random;
+  std::map<size_t, Queued> queue;
+  size_t lastQueued = 0;
+  std::map<CUstream, Tail> tails;
+  std::set<CUstream> blocking; // streams that the legacy stream waits for
   int forbidden = 0;
   bool uncontrolled = false;
   unsigned blocks = 0, threads = 0, shared = 0;
@@ -100,8 +125,6 @@ struct Held {
   std::map<std::string, int> waiting;
 };
 extern Held held;
-/// At the beginning of a call, or a launch of a kernel.
-void waitWhileHeld(const std::string &name);
 
 } // namespace sinkstate::test::fake
 

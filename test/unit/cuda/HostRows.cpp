@@ -129,14 +129,16 @@ void hostSettleRows(void *, void *const *parameters, unsigned) {
 
 void hostCancelRows(void *, void *const *parameters, unsigned) {
   const auto tables = value<ss::RowTables>(parameters, 0);
-  const auto again = value<int32_t>(parameters, 1);
+  const auto layer = value<int32_t>(parameters, 1);
+  const auto again = value<int32_t>(parameters, 2);
   if (again)
     for (int32_t l = 0; l < tables.layer_count; ++l)
-      for (int32_t i = 0; i < *tables.layers[l].dense_count; ++i)
+      for (int32_t i = 0; (layer < 0 || l == layer) && i < *tables.layers[l].dense_count; ++i)
         ss::uncount_fold(tables, tables.layers[l], i);
   for (int32_t p = 0; p < tables.pool_count; ++p)
     for (int32_t i = 0; i < tables.pools[p].grant_count; ++i)
-      ss::cancel_request(tables, tables.pools[p].requests[i], again);
+      if (layer < 0 || tables.pools[p].requests[i].layer == layer)
+        ss::cancel_request(tables, tables.pools[p].requests[i], again);
 }
 
 void hostReleaseRows(void *, void *const *parameters, unsigned blocks) {
@@ -151,7 +153,8 @@ void hostReleaseRows(void *, void *const *parameters, unsigned blocks) {
 
 void addRowKernels() {
   const size_t tables = sizeof(ss::RowTables);
-  const size_t plan[] = {tables, 4, 4}, one[] = {tables, 4}, pools[] = {8};
+  const size_t plan[] = {tables, 4, 4}, one[] = {tables, 4}, pools[] = {8},
+               cancel[] = {tables, 4, 4};
   const size_t place[] = {tables, 4, 8, 8, 4};
   fake_add_kernel("ss_plan_rows", plan, 3, hostPlanRows, nullptr);
   fake_add_kernel("ss_place_rows", place, 5, hostPlaceRows, nullptr);
@@ -160,7 +163,7 @@ void addRowKernels() {
   fake_add_kernel("ss_move_all", one, 2, hostMoveAll, nullptr);
   fake_add_kernel("ss_check_range", one, 2, hostCheckRange, nullptr);
   fake_add_kernel("ss_settle_rows", one, 2, hostSettleRows, nullptr);
-  fake_add_kernel("ss_cancel_rows", one, 2, hostCancelRows, nullptr);
+  fake_add_kernel("ss_cancel_rows", cancel, 3, hostCancelRows, nullptr);
   fake_add_kernel("ss_release_rows", one, 2, hostReleaseRows, nullptr);
 }
 

@@ -27,7 +27,7 @@ void hostMoveAll(void *, void *const *parameters, unsigned blocks);
 void hostCheckRange(void *, void *const *parameters, unsigned blocks);
 /// ss_settle_rows(ss::RowTables, int32_t layer)
 void hostSettleRows(void *, void *const *parameters, unsigned blocks);
-/// ss_cancel_rows(ss::RowTables, int32_t again)
+/// ss_cancel_rows(ss::RowTables, int32_t layer, int32_t again)
 void hostCancelRows(void *, void *const *parameters, unsigned blocks);
 /// ss_release_rows(ss::RowTables, int32_t slot)
 void hostReleaseRows(void *, void *const *parameters, unsigned blocks);

@@ -302,6 +302,9 @@ TEST_P(RowPlan, KeepsEveryStateWhateverAStepDoes) {
       place(int32_t(random() % 2), int32_t(random() % kStates),
             int32_t(random() % 12));
     listDue();
+    std::vector<std::vector<int32_t>> foldsBefore;
+    for (const Layer &layer : layers)
+      foldsBefore.push_back(layer.folds);
     plan(0, 2);
     const unsigned what = random() % 8;
     if (what == 0) { // given up when some layers have moved
@@ -309,14 +312,19 @@ TEST_P(RowPlan, KeepsEveryStateWhateverAStepDoes) {
         move(int32_t(random() % 2));
       else if (oneIn(2))
         launch(hostMoveAll, 1, tables, int32_t(-1));
-      launch(hostCancelRows, 8, tables, int32_t(0));
-      folds = counters[ss::kFolds];
-      for (Layer &layer : layers)
+      for (int32_t l = 0; l < int32_t(layers.size()); ++l) {
+        Layer &layer = layers[size_t(l)];
+        const bool begun = oneIn(2);
+        launch(hostCancelRows, 8, tables, l, int32_t(!begun));
+        if (!begun) // nothing was folded
+          EXPECT_EQ(layer.folds, foldsBefore[size_t(l)]);
         layer.foldsSeen = layer.folds;
+      }
+      folds = counters[ss::kFolds];
     } else if (what == 1) { // each layer is planned anew, as in several tokens
       if (oneIn(2))
         launch(hostMoveAll, 1, tables, int32_t(-1));
-      launch(hostCancelRows, 8, tables, int32_t(1));
+      launch(hostCancelRows, 8, tables, int32_t(-1), int32_t(1));
       EXPECT_EQ(counters[ss::kFolds], folds);
       for (int32_t l : someOrder()) {
         plan(l, 1);

@@ -487,6 +487,41 @@ TEST_F(CudaRows, ComeBackFromMatricesWhereRanksFall) {
   cuda.engine.synchronize();
 }
 
+// A step that is begun and given up has folded nothing: the next attempt at factors
+// is as many folds away as before.
+TEST_F(CudaRows, ComeBackAsSoonWhereStepsAreGivenUp) {
+  FakePackage truncated(pooledLayers(1e-2));
+  InitKernels init(truncated);
+  CudaUnderTest once(truncated, cudaOptions(1), false),
+      again(truncated, cudaOptions(1), false);
+  RequestStyle style;
+  style.adjust = [](int64_t position, TokenValues &token) {
+    for (float &gate : token.gate)
+      gate += position < 60 ? -40.0f : 14.0f;
+  };
+  DrivenRequest a = request(once, truncated, 1, style),
+                b = request(again, truncated, 1, style);
+  DeviceArray<int32_t> slots(again.engine, 1);
+  slots.copyIn({b.slot});
+  again.driver.setSubmit([&](size_t batch) {
+    for (int given = 0; given < 2; ++given)
+      again.engine.beginStep(slots.data(), 1);
+    again.driver.enqueue(batch, nullptr);
+  });
+  for (int step = 0; step < 260; ++step) {
+    once.driver.step({&a});
+    again.driver.step({&b});
+    const ss_statistics x = once.engine.statistics(),
+                        y = again.engine.statistics();
+    ASSERT_EQ(x.folds, y.folds) << step;
+    ASSERT_EQ(x.went_dense, y.went_dense) << step;
+    ASSERT_EQ(x.went_factored, y.went_factored) << step;
+    ASSERT_EQ(x.compactions, y.compactions) << step;
+    ASSERT_EQ(x.used_bytes, y.used_bytes) << step;
+  }
+  EXPECT_GT(again.engine.statistics().went_factored, 0);
+}
+
 TEST_F(CudaRows, OfMatricesAreFreedWithTheirSlot) {
   FakePackage exact(pooledLayers(0));
   CudaUnderTest cuda(exact, cudaOptions(1), false);

@@ -127,6 +127,7 @@ TEST(CudaTokens, AStepOfSeveralCanBeCapturedAndReplayed) {
                                   replayed.engine.allocateSlot()};
     (void)eager.engine.allocateSlot();
     (void)eager.engine.allocateSlot();
+    (void)replayed.engine.position(slots[0]); // replays are on another stream
     std::vector<float> k(size_t(rows * tokens * layer.keyFloats())),
         v(size_t(rows * tokens * layer.valueFloats())),
         gate(size_t(rows * tokens * layer.heads)), beta = gate, y = v;
@@ -170,8 +171,10 @@ TEST(CudaTokens, AStepOfSeveralCanBeCapturedAndReplayed) {
         for (float &x : *array)
           x = gauss(random);
       ASSERT_EQ(call.cuGraphLaunch(executable, stream), cuda::kSuccess);
+      ASSERT_EQ(call.cuStreamSynchronize(stream), cuda::kSuccess);
       const std::vector<float> found = y;
       enqueue(eager, nullptr);
+      ASSERT_EQ(call.cuCtxSynchronize(), cuda::kSuccess);
       ASSERT_EQ(found, y) << step;
       for (int32_t slot : {0, 1})
         ASSERT_EQ(look(replayed, slot), look(eager, slot)) << step;
@@ -224,7 +227,7 @@ TEST(CudaTokens, OfAStepAreTheSameInEveryLayer) {
   EXPECT_EQ(ss_decode_layer_tokens(engine, 0, &args, &several),
             SS_INVALID_ARGUMENT);
   EXPECT_STREQ(ss_last_error(),
-               "args.batch is 2 with tokens.row_tokens, expected at most 1, "
+               "layer 'layer0': args.batch is 2 with tokens.row_tokens, expected at most 1, "
                "the engine's slots");
 }
 

@@ -428,6 +428,17 @@ TEST(Init, AResetAfterItIsAFreshRequest) {
             decode(fresh, other, 1, 0, 20, true));
 }
 
+/// The key of its random bits included.
+TEST(Fork, HasWhatASnapshotHas) {
+  EngineUnderTest test(threeLayers(0, 0.1), optionsFor(2));
+  const int32_t a = test.engine.allocateSlot(), b = test.engine.allocateSlot();
+  test.engine.setRoundingKey(a, 77);
+  (void)decode(test, a, 1, 0, 21, true);
+  (void)decode(test, b, 2, 0, 5, true);
+  test.engine.fork(a, b);
+  EXPECT_EQ(test.engine.snapshot(b), test.engine.snapshot(a));
+}
+
 TEST(Fork, TwoBranchesEqualTwoRuns) {
   for (int32_t shared : {0, 5, 8, 19, 40}) {
     EngineUnderTest forked(threeLayers(2, 0.1), optionsFor(2));

@@ -28,9 +28,11 @@ struct TokenArrays {
 void decodeOnce(EngineUnderTest &test, int32_t slot, uint64_t seed,
                 int64_t from, int32_t tokens, Outputs &outputs) {
   const auto &layers = test.kernels.layers();
+  std::vector<TokenArrays> all; // as long as the step runs
+  all.reserve(layers.size());
   test.engine.beginStep(&slot, 1);
   for (size_t i = 0; i < layers.size(); ++i) {
-    TokenArrays arrays(layers[i], i, seed, from, tokens);
+    TokenArrays &arrays = all.emplace_back(layers[i], i, seed, from, tokens);
     ss_decode_args args = decodeArgs();
     args.batch = 1;
     args.slots = &slot;
@@ -50,9 +52,11 @@ void decodeOnce(EngineUnderTest &test, int32_t slot, uint64_t seed,
       test.engine.decodeLayer(int32_t(i), args);
     else
       test.engine.decodeTokens(int32_t(i), args, several);
-    outputs[i].insert(outputs[i].end(), arrays.y.begin(), arrays.y.end());
   }
-  test.engine.endStep({slot});
+  test.engine.endStep(&slot, 1);
+  (void)test.engine.position(slot); // waits for all of it
+  for (size_t i = 0; i < layers.size(); ++i)
+    outputs[i].insert(outputs[i].end(), all[i].y.begin(), all[i].y.end());
 }
 
 } // namespace

@@ -36,17 +36,20 @@ std::vector<LayerSpec> wholeLayers() {
 /// part `part` of the heads; y is that part of the whole's.
 Outputs decodePart(EngineUnderTest &test, const std::vector<LayerSpec> &whole,
                    int32_t slot, int64_t token, int32_t part) {
-  Outputs outputs;
+  Outputs outputs(whole.size());
+  // As long as the step runs.
+  std::vector<TokenValues> tokens(whole.size());
+  std::vector<LayerWeights> allWeights(whole.size());
   test.engine.beginStep(&slot, 1);
   for (size_t i = 0; i < whole.size(); ++i) {
     const LayerSpec &mine = test.kernels.layers()[i];
-    const TokenValues t = RandomRequest(whole[i], 77 + i).token(token);
-    const LayerWeights weights = randomWeights(whole[i], i);
+    const TokenValues &t = tokens[i] = RandomRequest(whole[i], 77 + i).token(token);
+    const LayerWeights &weights = allWeights[i] = randomWeights(whole[i], i);
     const size_t head = size_t(part * mine.heads);
     const size_t keyHead =
         head / size_t(whole[i].heads / whole[i].keyHeads);
     const size_t perHead = whole[i].channelDecay() ? size_t(mine.dk) : 1;
-    std::vector<float> y(size_t(mine.valueFloats()));
+    outputs[i].resize(size_t(mine.valueFloats()));
     ss_decode_args args = decodeArgs();
     args.batch = 1;
     args.slots = &slot;
@@ -58,11 +61,11 @@ Outputs decodePart(EngineUnderTest &test, const std::vector<LayerSpec> &whole,
       args.beta = {t.beta.data() + head, 0};
     args.a_log = weights.aLog.data() + head;
     args.dt_bias = weights.dtBias.data() + head * perHead;
-    args.y = y.data();
+    args.y = outputs[i].data();
     test.engine.decodeLayer(int32_t(i), args);
-    outputs.push_back(y);
   }
-  test.engine.endStep({slot});
+  test.engine.endStep(&slot, 1);
+  (void)test.engine.position(slot); // waits for all of it
   return outputs;
 }
 

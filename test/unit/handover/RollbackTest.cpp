@@ -235,7 +235,7 @@ TEST(Rollback, WithinAStepIsAnError) {
   test.engine.decodeLayer(0, args);
   EXPECT_EQ(resultOf([&] { test.engine.rollback(slot, 1); }),
             SS_INVALID_ARGUMENT);
-  test.engine.endStep({slot});
+  test.engine.endStep(&slot, 1);
   test.engine.rollback(slot, 3);
   EXPECT_EQ(test.engine.position(slot), 0);
   for (float value : test.engine.densify(0, slot))

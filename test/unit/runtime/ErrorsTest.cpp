@@ -87,10 +87,10 @@ TEST_F(Misuse, Layers) {
 
 TEST_F(Misuse, BatchesAndSlots) {
   args.batch = 0;
-  expectDecode(SS_INVALID_ARGUMENT, "args.batch is 0, expected at least 1");
+  expectDecode(SS_INVALID_ARGUMENT, "layer 'layer0': args.batch is 0, expected at least 1");
   args.batch = 2;
   args.slots = nullptr;
-  expectDecode(SS_INVALID_ARGUMENT, "args.slots is null, expected 2 slots");
+  expectDecode(SS_INVALID_ARGUMENT, "layer 'layer0': args.slots is null, expected 2 slots");
   args.slots = slots.data();
   slots[1] = slots[0];
   expectDecode(SS_INVALID_ARGUMENT,
@@ -131,23 +131,23 @@ TEST_F(Misuse, NullArrays) {
   };
   for (const Case &c : cases) {
     c.set(false);
-    expectDecode(SS_INVALID_ARGUMENT, std::string("args.") + c.name +
+    expectDecode(SS_INVALID_ARGUMENT, std::string("layer 'layer0': args.") + c.name +
                                           " is null, expected rows of " +
                                           c.width + " floats");
     c.set(true);
   }
   args.y = nullptr;
   expect(ss_decode_layer(test.engine.get(), 0, &args), SS_INVALID_ARGUMENT,
-         "args.y is null, expected rows of 64 floats");
+         "layer 'layer0': args.y is null, expected rows of 64 floats");
 }
 
 TEST_F(Misuse, Strides) {
   args.v.stride = 63;
-  expectDecode(SS_INVALID_ARGUMENT, "args.v has stride 63, expected 0 (packed) "
+  expectDecode(SS_INVALID_ARGUMENT, "layer 'layer0': args.v has stride 63, expected 0 (packed) "
                                     "or at least 64 floats");
   args.v.stride = 0;
   args.y_stride = -64;
-  expectDecode(SS_INVALID_ARGUMENT, "args.y has stride -64, expected 0 "
+  expectDecode(SS_INVALID_ARGUMENT, "layer 'layer0': args.y has stride -64, expected 0 "
                                     "(packed) or at least 64 floats");
 }
 

@@ -145,6 +145,15 @@ TEST(Accounting, StaysBelowThePlannedWorstCase) {
     ss_memory_plan plan = package.plan(options);
     EXPECT_EQ(plan.dense, 3 * (4 * 80 * 128 + 2 * 16 * 24) * 4);
     EXPECT_LT(plan.expected, plan.worst_case);
+    // A limit is what both are at most.
+    ss_engine_options limited = options;
+    limited.state_bytes_limit = (plan.expected + plan.worst_case) / 2;
+    EXPECT_EQ(package.plan(limited).worst_case, limited.state_bytes_limit);
+    EXPECT_EQ(package.plan(limited).expected, plan.expected);
+    limited.state_bytes_limit = plan.expected - 1;
+    EXPECT_EQ(package.plan(limited).expected, limited.state_bytes_limit);
+    limited.max_batch = 10; // what it takes comes on top
+    EXPECT_GT(package.plan(limited).expected, limited.state_bytes_limit);
     EngineUnderTest test(layers(), options, false);
     std::vector<DrivenRequest> requests;
     for (uint64_t seed = 0; seed < 3; ++seed)

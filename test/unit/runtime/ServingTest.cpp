@@ -176,33 +176,36 @@ TEST(Padding, AValueThatARequestCanOwnIsRefused) {
   ss_decode_args args = argsOf(test, &slot, token);
   args.padding = SS_PADDING_VALUE;
   EXPECT_EQ(errorOf(test, args),
-            "args.padding_value is 0, which a request can own, expected no "
+            "layer 'layer0': args.padding_value is 0, which a request can own, expected no "
             "slot: reserve it (options.reserved_slots)");
   args.padding = SS_PADDING_UP_TO;
   args.padding_value = 2; // and with it every slot below
   EXPECT_EQ(errorOf(test, args),
-            "args.padding_value is 2, up to which there are slots that a request "
+            "layer 'layer0': args.padding_value is 2, up to which there are slots that a request "
             "can own, expected less than options.reserved_slots");
   args.padding = SS_PADDING_VALUE;
   args.padding_value = -5;
   const int32_t negative = -1;
   args.slots = &negative;
-  EXPECT_EQ(errorOf(test, args), "slot -1, expected 0 to 1 or padding");
+  EXPECT_EQ(errorOf(test, args),
+            "layer 'layer0': args.slots[0] is -1, expected 0 to 1 or padding by "
+            "args.padding");
   args.padding = 3;
-  EXPECT_EQ(errorOf(test, args), "args.padding is 3, expected an ss_padding (0 to 2)");
+  EXPECT_EQ(errorOf(test, args),
+            "layer 'layer0': args.padding is 3, expected an ss_padding (0 to 2)");
   args.padding = 0, args.slot_type = 2;
-  EXPECT_EQ(errorOf(test, args), "args.slot_type is 2, expected SS_SLOT_I32 "
+  EXPECT_EQ(errorOf(test, args), "layer 'layer0': args.slot_type is 2, expected SS_SLOT_I32 "
                                  "(0) or SS_SLOT_I64 (1)");
   args.slot_type = 0, args.y_type = 3;
   EXPECT_EQ(errorOf(test, args),
-            "args.y_type is 3, expected SS_ELEMENT_F32 (0), SS_ELEMENT_F16 (1) "
+            "layer 'layer0': args.y_type is 3, expected SS_ELEMENT_F32 (0), SS_ELEMENT_F16 (1) "
             "or SS_ELEMENT_BF16 (2)");
   args.y_type = 1, args.batch = 3;
   EXPECT_EQ(errorOf(test, args),
-            "3 rows to convert, expected at most 2 (options.max_batch): create "
-            "the engine with more");
+            "layer 'layer0': args.batch is 3, expected at most 2 rows to convert "
+            "(options.max_batch): create the engine with more");
   args.y_type = 0, args.batch = 1, args.reserved = 1;
-  EXPECT_EQ(errorOf(test, args), "args.reserved is 1, expected 0: set the "
+  EXPECT_EQ(errorOf(test, args), "layer 'layer0': args.reserved is 1, expected 0: set the "
                                  "whole struct to zero first");
 }
 

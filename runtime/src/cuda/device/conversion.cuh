@@ -67,7 +67,7 @@ struct ConvertedArray {
 constexpr int32_t kMostInputs = 5;
 struct RowsToTake {
   CallerSlots slots;
-  int32_t *slot_rows;    // [batch]
+  int32_t *slot_rows;    // [batch]; null: kernels have them
   int32_t *faults;       // [1]
   int32_t tokens, count; // of a row, of `inputs`
   ConvertedArray inputs[kMostInputs];
@@ -217,7 +217,7 @@ SS_ON_BOTH_SIDES void note_unknown_slot(int32_t *faults) {
 
 /// What thread `thread` of `threads`, whole warps of them, does of a call's inputs.
 SS_ON_BOTH_SIDES void take_rows(const RowsToTake &take, int64_t thread, int64_t threads) {
-  for (int64_t row = thread; row < take.slots.batch; row += threads) {
+  for (int64_t row = thread; take.slot_rows && row < take.slots.batch; row += threads) {
     const int64_t slot = slot_given(take.slots, row);
     if (!is_padding(take.slots, slot) && !is_known(take.slots, slot))
       note_unknown_slot(take.faults);

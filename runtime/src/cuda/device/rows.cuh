@@ -577,16 +577,17 @@ extern "C" __global__ void ss_settle_rows(ss::RowTables tables, int32_t layer) {
       ss::settle_request(tables, pool.requests[i]);
 }
 
-/// Grid (any, pools). `again`: what was planned is planned anew in this step.
-extern "C" __global__ void ss_cancel_rows(ss::RowTables tables, int32_t again) {
-  if (again && blockIdx.y == 0)
-    for (int32_t l = blockIdx.x; l < tables.layer_count; l += gridDim.x)
+/// Grid (any, pools). Of one layer, or with -1 of all. `again`: all is planned anew.
+extern "C" __global__ void ss_cancel_rows(ss::RowTables tables, int32_t layer, int32_t again) {
+  for (int32_t l = blockIdx.x; again && blockIdx.y == 0 && l < tables.layer_count; l += gridDim.x)
+    if (layer < 0 || l == layer)
       for (int32_t i = threadIdx.x; i < *tables.layers[l].dense_count; i += blockDim.x)
         ss::uncount_fold(tables, tables.layers[l], i);
   ss::RowPool &pool = tables.pools[blockIdx.y];
   for (int32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < pool.grant_count;
        i += gridDim.x * blockDim.x)
-    ss::cancel_request(tables, pool.requests[i], again);
+    if (layer < 0 || pool.requests[i].layer == layer)
+      ss::cancel_request(tables, pool.requests[i], again);
 }
 
 /// A block per layer.

@@ -110,6 +110,13 @@ TEST(Options, DescribeTheCompaction) {
   EXPECT_EQ(describeCompaction(*options),
             "budget:1234567, core qr, active 8, buffer 16, storage fp8, "
             "rounding stochastic");
+  EXPECT_FALSE(options->denseFallback);
+  texts.denseFallback = "on";
+  options = checkOptions(texts);
+  ASSERT_FALSE(options);
+  EXPECT_EQ(options.error(), "--dense-fallback: found 'on' with storage fp8, whose "
+                             "rows have no dense form, expected off, or another "
+                             "--storage");
   EXPECT_EQ(errorWith(&OptionTexts::rounding, "up"),
             "--rounding: found 'up', expected nearest or stochastic");
   EXPECT_EQ(errorWith(&OptionTexts::rounding, "stochastic"),
