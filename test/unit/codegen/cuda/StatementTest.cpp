@@ -1,0 +1,59 @@
+//===- StatementTest.cpp - What the CUDA printer knows of the dialects ----===//
+
+#include "codegen/cuda/CudaStatement.h"
+#include "dialect/ssk/SSKDialect.h"
+#include "passes/pipelines/Register.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace sinkstate;
+
+namespace {
+
+class CudaStatements : public testing::Test {
+protected:
+  CudaStatements() {
+    DialectRegistry registry;
+    registerDialects(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+    cuda::attachCudaStatements(context);
+  }
+
+  bool isKnown(RegisteredOperationName name) { return name.hasInterface<cuda::CudaStatement>(); }
+
+  MLIRContext context;
+};
+
+TEST_F(CudaStatements, AreAllOperationsOfKernels) {
+  int count = 0;
+  for (RegisteredOperationName name : context.getRegisteredOperations())
+    if (name.getDialectNamespace() == "ssk") {
+      EXPECT_TRUE(isKnown(name)) << name.getStringRef().str()
+                                 << " has no model in CudaStatement.cpp";
+      ++count;
+    }
+  EXPECT_GT(count, 15);
+}
+
+TEST_F(CudaStatements, AreTheLoopsAndBranchesAlone) {
+  for (RegisteredOperationName name : context.getRegisteredOperations()) {
+    StringRef full = name.getStringRef();
+    if (name.getDialectNamespace() == "ssk")
+      continue;
+    bool isExpected = full == "scf.for" || full == "scf.if" || full == "scf.yield";
+    EXPECT_EQ(isKnown(name), isExpected) << full.str();
+  }
+}
+
+TEST_F(CudaStatements, MayBeAttachedAgain) {
+  cuda::attachCudaStatements(context);
+  auto load = RegisteredOperationName::lookup("ssk.load", &context);
+  ASSERT_TRUE(load);
+  EXPECT_TRUE(isKnown(*load));
+}
+
+} // namespace
