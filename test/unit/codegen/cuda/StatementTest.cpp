@@ -28,14 +28,19 @@ protected:
   MLIRContext context;
 };
 
-TEST_F(CudaStatements, AreAllOperationsOfKernels) {
+/// Asking ahead for the next state is for processors: on a GPU it is the other warps
+/// that wait meanwhile.
+TEST_F(CudaStatements, AreAllOperationsOfKernelsButThoseOfProcessors) {
+  std::vector<std::string> unknown;
   int count = 0;
   for (RegisteredOperationName name : context.getRegisteredOperations())
     if (name.getDialectNamespace() == "ssk") {
-      EXPECT_TRUE(isKnown(name)) << name.getStringRef().str()
-                                 << " has no model in CudaStatement.cpp";
       ++count;
+      if (!isKnown(name))
+        unknown.push_back(name.getStringRef().str());
     }
+  llvm::sort(unknown);
+  EXPECT_EQ(unknown, (std::vector<std::string>{"ssk.next_program", "ssk.prefetch"}));
   EXPECT_GT(count, 15);
 }
 
