@@ -8,6 +8,7 @@
 #include "ss/top_k.cuh"
 
 // gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4: compact
+// 32 heads, 16 of keys, values of 128, keys of 128, buffer of 8 pairs, 8 active components
 //
 // One warp a program, 1 program a block, 28400 bytes of shared memory, in a loop over programs.
 // reads rows, weights, row_base, rank, status, count, buffer_k, buffer_u, buffer_g, work,
@@ -70,6 +71,9 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
   for (int64_t program = blockIdx.x; program < program_end; program += program_step) {
     __syncwarp();
 
+    constexpr float zero_share = 2.3841858e-7f;
+    constexpr float row_scale = 256.0f;
+    constexpr float row_unit = 0.00390625f;
     const int64_t state = work[program];
     const int64_t slot = state / 32;
     const int64_t head = state % 32;
@@ -139,7 +143,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
       float tile_1[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        tile_1[e] = tile[e] * 0.00390625f;
+        tile_1[e] = tile[e] * row_unit;
       ss::float8 stored_2[4];
       ss::load_lanes<uint32_t, 128>(stored_2, &rows[row_at + 128], value_1);
       float tile_2[4];
@@ -147,7 +151,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
       float tile_3[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        tile_3[e] = tile_2[e] * 0.00390625f;
+        tile_3[e] = tile_2[e] * row_unit;
       const int64_t value_2 = i + 1;
       const int64_t value_3 = scratch.order[value_2];
       const bool is_true_1 = value_3 >= 0;
@@ -162,7 +166,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
       float tile_5[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        tile_5[e] = tile_4[e] * 0.00390625f;
+        tile_5[e] = tile_4[e] * row_unit;
       ss::float8 stored_4[4];
       ss::load_lanes<uint32_t, 128>(stored_4, &rows[row_at_1 + 128], value_4);
       float tile_6[4];
@@ -170,7 +174,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
       float tile_7[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        tile_7[e] = tile_6[e] * 0.00390625f;
+        tile_7[e] = tile_6[e] * row_unit;
       const int64_t value_5 = i + 2;
       const int64_t value_6 = scratch.order[value_5];
       const bool is_true_2 = value_6 >= 0;
@@ -185,7 +189,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
       float tile_9[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        tile_9[e] = tile_8[e] * 0.00390625f;
+        tile_9[e] = tile_8[e] * row_unit;
       ss::float8 stored_6[4];
       ss::load_lanes<uint32_t, 128>(stored_6, &rows[row_at_2 + 128], value_7);
       float tile_10[4];
@@ -193,7 +197,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
       float tile_11[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        tile_11[e] = tile_10[e] * 0.00390625f;
+        tile_11[e] = tile_10[e] * row_unit;
       const int64_t value_8 = i + 3;
       const int64_t value_9 = scratch.order[value_8];
       const bool is_true_3 = value_9 >= 0;
@@ -208,7 +212,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
       float tile_13[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        tile_13[e] = tile_12[e] * 0.00390625f;
+        tile_13[e] = tile_12[e] * row_unit;
       ss::float8 stored_8[4];
       ss::load_lanes<uint32_t, 128>(stored_8, &rows[row_at_3 + 128], value_10);
       float tile_14[4];
@@ -216,7 +220,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
       float tile_15[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        tile_15[e] = tile_14[e] * 0.00390625f;
+        tile_15[e] = tile_14[e] * row_unit;
       ss::store_lanes<float4, 128>(&scratch.right[i][0], tile_1);
       ss::store_lanes<float4, 128>(&scratch.left[i][0], tile_3);
       __syncwarp();
@@ -457,7 +461,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
       ss::float8 rounded[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        rounded[e] = ss::float8(tile_18[e] * 256.0f);
+        rounded[e] = ss::float8(tile_18[e] * row_scale);
       ss::store_lanes<uint32_t, 128>(&rows[row_at], rounded);
       __syncwarp();
       ss::store_lanes<uint32_t, 128>(&rows[row_at + 128], rounded);
@@ -479,7 +483,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
       }
 
       const float threshold =
-          ss::maximum(ss::maximum(largest_2 * 2.3841858e-7f, noise), largest_2 * policy_value);
+          ss::maximum(ss::maximum(largest_2 * zero_share, noise), largest_2 * policy_value);
       int64_t kept_new = 0;
       for (int64_t i = 0; i < 16; ++i) {
         if (lane == 0)
@@ -601,12 +605,12 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
           ss::float8 rounded[4];
 #pragma unroll
           for (int e = 0; e < 4; ++e)
-            rounded[e] = ss::float8(right_tile[e] * 256.0f);
+            rounded[e] = ss::float8(right_tile[e] * row_scale);
           ss::store_lanes<uint32_t, 128>(&rows[row_at], rounded);
           ss::float8 rounded_1[4];
 #pragma unroll
           for (int e = 0; e < 4; ++e)
-            rounded_1[e] = ss::float8(left_tile[e] * 256.0f);
+            rounded_1[e] = ss::float8(left_tile[e] * row_scale);
           __syncwarp();
           ss::store_lanes<uint32_t, 128>(&rows[row_at + 128], rounded_1);
           if (lane == 0)
@@ -619,13 +623,13 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
           ss::float8 rounded[4];
 #pragma unroll
           for (int e = 0; e < 4; ++e)
-            rounded[e] = ss::float8(right_tile_1[e] * 256.0f);
+            rounded[e] = ss::float8(right_tile_1[e] * row_scale);
           __syncwarp();
           ss::store_lanes<uint32_t, 128>(&rows[row_at], rounded);
           ss::float8 rounded_1[4];
 #pragma unroll
           for (int e = 0; e < 4; ++e)
-            rounded_1[e] = ss::float8(left_tile_1[e] * 256.0f);
+            rounded_1[e] = ss::float8(left_tile_1[e] * row_scale);
           __syncwarp();
           ss::store_lanes<uint32_t, 128>(&rows[row_at + 128], rounded_1);
           if (lane == 0)
@@ -638,13 +642,13 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
           ss::float8 rounded[4];
 #pragma unroll
           for (int e = 0; e < 4; ++e)
-            rounded[e] = ss::float8(right_tile_2[e] * 256.0f);
+            rounded[e] = ss::float8(right_tile_2[e] * row_scale);
           __syncwarp();
           ss::store_lanes<uint32_t, 128>(&rows[row_at], rounded);
           ss::float8 rounded_1[4];
 #pragma unroll
           for (int e = 0; e < 4; ++e)
-            rounded_1[e] = ss::float8(left_tile_2[e] * 256.0f);
+            rounded_1[e] = ss::float8(left_tile_2[e] * row_scale);
           __syncwarp();
           ss::store_lanes<uint32_t, 128>(&rows[row_at + 128], rounded_1);
           if (lane == 0)
@@ -657,13 +661,13 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
           ss::float8 rounded[4];
 #pragma unroll
           for (int e = 0; e < 4; ++e)
-            rounded[e] = ss::float8(right_tile_3[e] * 256.0f);
+            rounded[e] = ss::float8(right_tile_3[e] * row_scale);
           __syncwarp();
           ss::store_lanes<uint32_t, 128>(&rows[row_at], rounded);
           ss::float8 rounded_1[4];
 #pragma unroll
           for (int e = 0; e < 4; ++e)
-            rounded_1[e] = ss::float8(left_tile_3[e] * 256.0f);
+            rounded_1[e] = ss::float8(left_tile_3[e] * row_scale);
           __syncwarp();
           ss::store_lanes<uint32_t, 128>(&rows[row_at + 128], rounded_1);
           if (lane == 0)
@@ -691,7 +695,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
               float tile_19[4];
 #pragma unroll
               for (int e = 0; e < 4; ++e)
-                tile_19[e] = tile_18[e] * 0.00390625f;
+                tile_19[e] = tile_18[e] * row_unit;
               ss::float8 stored_2[4];
               ss::load_lanes<uint32_t, 128>(stored_2, &rows[row_at + 128]);
               float tile_20[4];
@@ -699,19 +703,19 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
               float tile_21[4];
 #pragma unroll
               for (int e = 0; e < 4; ++e)
-                tile_21[e] = tile_20[e] * 0.00390625f;
+                tile_21[e] = tile_20[e] * row_unit;
               const int64_t row_2 = base + row;
               const int64_t row_at_1 = row_2 * 256;
               ss::float8 rounded[4];
 #pragma unroll
               for (int e = 0; e < 4; ++e)
-                rounded[e] = ss::float8(tile_19[e] * 256.0f);
+                rounded[e] = ss::float8(tile_19[e] * row_scale);
               __syncwarp();
               ss::store_lanes<uint32_t, 128>(&rows[row_at_1], rounded);
               ss::float8 rounded_1[4];
 #pragma unroll
               for (int e = 0; e < 4; ++e)
-                rounded_1[e] = ss::float8(tile_21[e] * 256.0f);
+                rounded_1[e] = ss::float8(tile_21[e] * row_scale);
               __syncwarp();
               ss::store_lanes<uint32_t, 128>(&rows[row_at_1 + 128], rounded_1);
               const float weight_1 = scratch.weights[new_rank];

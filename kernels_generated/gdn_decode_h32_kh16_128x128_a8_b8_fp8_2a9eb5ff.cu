@@ -5,6 +5,7 @@
 #include "ss/tile.cuh"
 
 // gdn_decode_h32_kh16_128x128_a8_b8_fp8_2a9eb5ff: decode
+// 32 heads, 16 of keys, values of 128, keys of 128, buffer of 8 pairs, 8 active components
 //
 // One warp a program and a block, or 4 warps, 1024 bytes of shared memory a warp.
 // reads rows, weights, row_base, rank, count, buffer_k, buffer_u, buffer_g, slots, q, k, v, gate,
@@ -57,6 +58,10 @@ gdn_decode_h32_kh16_128x128_a8_b8_fp8_2a9eb5ff_body(
   if (warps > 1)
     ss::follow_stream();
 
+  constexpr float softplus_linear_from = 20.0f;
+  constexpr float lowest_log_decay = -104.0f;
+  constexpr float norm_epsilon = 1e-6f;
+  constexpr float q_size = 0.088388346f;
   const int64_t place = int64_t(ordered) > 0 ? int64_t(order[program]) : program;
   const int64_t batch_row = place / 32;
   const int64_t head = place % 32;
@@ -82,7 +87,7 @@ gdn_decode_h32_kh16_128x128_a8_b8_fp8_2a9eb5ff_body(
   float q_tile[4];
   ss::load_lanes<float4, 128>(q_tile, &q[batch_row * q_stride + key_offset]);
   const float qq = ss::dot<128>(q_tile, q_tile);
-  const float q_scale = 0.088388346f / sqrtf(qq + 1e-6f);
+  const float q_scale = q_size / sqrtf(qq + norm_epsilon);
   float q_unit[4];
 #pragma unroll
   for (int e = 0; e < 4; ++e)
@@ -90,7 +95,7 @@ gdn_decode_h32_kh16_128x128_a8_b8_fp8_2a9eb5ff_body(
   float k_tile[4];
   ss::load_lanes<float4, 128>(k_tile, &k[batch_row * k_stride + key_offset]);
   const float kk = ss::dot<128>(k_tile, k_tile);
-  const float k_scale = 1.0f / sqrtf(kk + 1e-6f);
+  const float k_scale = 1.0f / sqrtf(kk + norm_epsilon);
   float k_unit[4];
 #pragma unroll
   for (int e = 0; e < 4; ++e)
@@ -100,7 +105,9 @@ gdn_decode_h32_kh16_128x128_a8_b8_fp8_2a9eb5ff_body(
   const float gate_input = gate[batch_row * gate_stride + head] + dt_bias[head];
   const float rate = expf(a_log[head]);
   const float log_decay =
-      ss::maximum(-(rate * (gate_input > 20.0f ? gate_input : log1pf(expf(gate_input)))), -104.0f);
+      ss::maximum(-(rate *
+      (gate_input > softplus_linear_from ? gate_input : log1pf(expf(gate_input)))),
+      lowest_log_decay);
 
   // weight of the new pair
   const float write_weight = 1.0f / (expf(-beta[batch_row * beta_stride + head]) + 1.0f);

@@ -4,6 +4,7 @@
 #include "ss/tile.cuh"
 
 // gdn_densify_h32_kh16_128x128_a8_b8_fp8_3029d038: densify
+// 32 heads, 16 of keys, values of 128, keys of 128, buffer of 8 pairs, 8 active components
 //
 // One warp a task, 32 tasks a program, in a loop over tasks.
 // reads rows, weights, row_base, rank, count, buffer_k, buffer_u, buffer_g, work, work_count,
@@ -31,6 +32,7 @@ gdn_densify_h32_kh16_128x128_a8_b8_fp8_3029d038(
   for (int64_t task = blockIdx.x; task < program_end * 32; task += program_step) {
     const int64_t program = task / 32;
 
+    constexpr float row_unit = 0.00390625f;
     const int64_t state = work[program];
     const int64_t slot = state / 32;
     const int64_t head = state % 32;
@@ -56,7 +58,7 @@ gdn_densify_h32_kh16_128x128_a8_b8_fp8_3029d038(
         float tile_1[4];
 #pragma unroll
         for (int e = 0; e < 4; ++e)
-          tile_1[e] = tile[e] * 0.00390625f;
+          tile_1[e] = tile[e] * row_unit;
         const float weight = weights[row];
         float tile_2[4];
 #pragma unroll
@@ -73,7 +75,7 @@ gdn_densify_h32_kh16_128x128_a8_b8_fp8_3029d038(
         float tile_5[4];
 #pragma unroll
         for (int e = 0; e < 4; ++e)
-          tile_5[e] = tile_4[e] * 0.00390625f;
+          tile_5[e] = tile_4[e] * row_unit;
 #pragma unroll
         for (int r = 0; r < 4; ++r)
 #pragma unroll

@@ -8,6 +8,7 @@
 #include "ss/top_k.cuh"
 
 // kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916: compact
+// 32 heads, values of 128, keys of 128, buffer of 8 pairs, 8 active components
 //
 // One warp a program, 1 program a block, 28400 bytes of shared memory, in a loop over programs.
 // reads rows, weights, row_base, rank, status, count, buffer_k, buffer_u, buffer_g, work,
@@ -73,6 +74,9 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
   for (int64_t program = blockIdx.x; program < program_end; program += program_step) {
     __syncwarp();
 
+    constexpr float zero_share = 2.3841858e-7f;
+    constexpr float row_scale = 256.0f;
+    constexpr float row_unit = 0.00390625f;
     const int64_t state = work[program];
     const int64_t slot = state / 32;
     const int64_t head = state % 32;
@@ -126,7 +130,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       for (int r = 0; r < 8; ++r)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
-          tile_2[r][e] = tile_1[r][e] * 0.00390625f;
+          tile_2[r][e] = tile_1[r][e] * row_unit;
       float weights_tile[8];
       ss::load_all<float>(weights_tile, &weights[row], left);
       float tile_3[8][4];
@@ -201,7 +205,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       float tile_2[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        tile_2[e] = tile_1[e] * 0.00390625f;
+        tile_2[e] = tile_1[e] * row_unit;
       ss::float8 stored_2[4];
       ss::load_lanes<uint32_t, 128>(stored_2, &rows[row_at + 128], value_2);
       float tile_3[4];
@@ -209,7 +213,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       float tile_4[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        tile_4[e] = tile_3[e] * 0.00390625f;
+        tile_4[e] = tile_3[e] * row_unit;
       const int64_t value_3 = i + 1;
       const int64_t value_4 = scratch.order[value_3];
       const bool is_true_2 = value_4 >= 0;
@@ -224,7 +228,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       float tile_6[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        tile_6[e] = tile_5[e] * 0.00390625f;
+        tile_6[e] = tile_5[e] * row_unit;
       ss::float8 stored_4[4];
       ss::load_lanes<uint32_t, 128>(stored_4, &rows[row_at_1 + 128], value_5);
       float tile_7[4];
@@ -232,7 +236,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       float tile_8[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        tile_8[e] = tile_7[e] * 0.00390625f;
+        tile_8[e] = tile_7[e] * row_unit;
       const int64_t value_6 = i + 2;
       const int64_t value_7 = scratch.order[value_6];
       const bool is_true_3 = value_7 >= 0;
@@ -247,7 +251,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       float tile_10[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        tile_10[e] = tile_9[e] * 0.00390625f;
+        tile_10[e] = tile_9[e] * row_unit;
       ss::float8 stored_6[4];
       ss::load_lanes<uint32_t, 128>(stored_6, &rows[row_at_2 + 128], value_8);
       float tile_11[4];
@@ -255,7 +259,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       float tile_12[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        tile_12[e] = tile_11[e] * 0.00390625f;
+        tile_12[e] = tile_11[e] * row_unit;
       const int64_t value_9 = i + 3;
       const int64_t value_10 = scratch.order[value_9];
       const bool is_true_4 = value_10 >= 0;
@@ -270,7 +274,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       float tile_14[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        tile_14[e] = tile_13[e] * 0.00390625f;
+        tile_14[e] = tile_13[e] * row_unit;
       ss::float8 stored_8[4];
       ss::load_lanes<uint32_t, 128>(stored_8, &rows[row_at_3 + 128], value_11);
       float tile_15[4];
@@ -278,7 +282,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       float tile_16[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        tile_16[e] = tile_15[e] * 0.00390625f;
+        tile_16[e] = tile_15[e] * row_unit;
       float tile_17[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
@@ -367,7 +371,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       for (int r = 0; r < 8; ++r)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
-          tile_2[r][e] = tile_1[r][e] * 0.00390625f;
+          tile_2[r][e] = tile_1[r][e] * row_unit;
       float tile_3[8][4];
 #pragma unroll
       for (int r = 0; r < 8; ++r)
@@ -427,7 +431,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
               int32_t(uint32_t(value_4 ^ int32_t(uint32_t(value_4) >> 16)) * uint32_t(569420461));
           const int32_t value_6 =
               int32_t(uint32_t(value_5 ^ int32_t(uint32_t(value_5) >> 15)) * uint32_t(-749064809));
-          const float value_7 = tile_6[r][e] * 256.0f;
+          const float value_7 = tile_6[r][e] * row_scale;
           const int32_t value_8 = __float_as_int(value_7);
           const int32_t value_9 = value_8 & 2147483647;
           const float value_10 = __int_as_float(value_9);
@@ -438,7 +442,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
           const float value_13 =
               (value_9 < 2139095040 ?
               __int_as_float(__float_as_int(value_12 - value_11) | (value_8 & (-2147483647 - 1))) :
-              value_7) * 0.00390625f;
+              value_7) * row_unit;
           randomly_rounded[r][e] = value_13;
         }
       ss::float8 rounded[8][4];
@@ -446,7 +450,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       for (int r = 0; r < 8; ++r)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
-          rounded[r][e] = ss::float8(randomly_rounded[r][e] * 256.0f);
+          rounded[r][e] = ss::float8(randomly_rounded[r][e] * row_scale);
       __syncwarp();
       ss::store_rows<uint32_t, 128>(&rows[row_at], rounded, 256, left);
     }
@@ -687,7 +691,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       ss::float8 rounded[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        rounded[e] = ss::float8(tile_20[e] * 256.0f);
+        rounded[e] = ss::float8(tile_20[e] * row_scale);
       ss::store_lanes<uint32_t, 128>(&rows[row_at], rounded);
       __syncwarp();
       ss::store_lanes<uint32_t, 128>(&rows[row_at + 128], rounded);
@@ -709,7 +713,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       }
 
       const float threshold =
-          ss::maximum(ss::maximum(largest_2 * 2.3841858e-7f, noise), largest_2 * policy_value);
+          ss::maximum(ss::maximum(largest_2 * zero_share, noise), largest_2 * policy_value);
       int64_t kept_new = 0;
       for (int64_t i = 0; i < 16; ++i) {
         if (lane == 0)
@@ -851,7 +855,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
             const int32_t value_16 =
                 int32_t(uint32_t(value_15 ^ int32_t(uint32_t(value_15) >> 15)) *
                 uint32_t(-749064809));
-            const float value_17 = right_tile[e] * 256.0f;
+            const float value_17 = right_tile[e] * row_scale;
             const int32_t value_18 = __float_as_int(value_17);
             const int32_t value_19 = value_18 & 2147483647;
             const float value_20 = __int_as_float(value_19);
@@ -862,13 +866,13 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
             const float value_23 =
                 (value_19 < 2139095040 ?
                 __int_as_float(__float_as_int(value_22 - value_21) |
-                (value_18 & (-2147483647 - 1))) : value_17) * 0.00390625f;
+                (value_18 & (-2147483647 - 1))) : value_17) * row_unit;
             randomly_rounded[e] = value_23;
           }
           ss::float8 rounded[4];
 #pragma unroll
           for (int e = 0; e < 4; ++e)
-            rounded[e] = ss::float8(randomly_rounded[e] * 256.0f);
+            rounded[e] = ss::float8(randomly_rounded[e] * row_scale);
           ss::store_lanes<uint32_t, 128>(&rows[row_at], rounded);
           float randomly_rounded_1[4];
 #pragma unroll
@@ -882,7 +886,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
             const int32_t value_16 =
                 int32_t(uint32_t(value_15 ^ int32_t(uint32_t(value_15) >> 15)) *
                 uint32_t(-749064809));
-            const float value_17 = left_tile[e] * 256.0f;
+            const float value_17 = left_tile[e] * row_scale;
             const int32_t value_18 = __float_as_int(value_17);
             const int32_t value_19 = value_18 & 2147483647;
             const float value_20 = __int_as_float(value_19);
@@ -893,13 +897,13 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
             const float value_23 =
                 (value_19 < 2139095040 ?
                 __int_as_float(__float_as_int(value_22 - value_21) |
-                (value_18 & (-2147483647 - 1))) : value_17) * 0.00390625f;
+                (value_18 & (-2147483647 - 1))) : value_17) * row_unit;
             randomly_rounded_1[e] = value_23;
           }
           ss::float8 rounded_1[4];
 #pragma unroll
           for (int e = 0; e < 4; ++e)
-            rounded_1[e] = ss::float8(randomly_rounded_1[e] * 256.0f);
+            rounded_1[e] = ss::float8(randomly_rounded_1[e] * row_scale);
           __syncwarp();
           ss::store_lanes<uint32_t, 128>(&rows[row_at + 128], rounded_1);
           if (lane == 0)
@@ -932,7 +936,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
             const int32_t value_16 =
                 int32_t(uint32_t(value_15 ^ int32_t(uint32_t(value_15) >> 15)) *
                 uint32_t(-749064809));
-            const float value_17 = right_tile_1[e] * 256.0f;
+            const float value_17 = right_tile_1[e] * row_scale;
             const int32_t value_18 = __float_as_int(value_17);
             const int32_t value_19 = value_18 & 2147483647;
             const float value_20 = __int_as_float(value_19);
@@ -943,13 +947,13 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
             const float value_23 =
                 (value_19 < 2139095040 ?
                 __int_as_float(__float_as_int(value_22 - value_21) |
-                (value_18 & (-2147483647 - 1))) : value_17) * 0.00390625f;
+                (value_18 & (-2147483647 - 1))) : value_17) * row_unit;
             randomly_rounded[e] = value_23;
           }
           ss::float8 rounded[4];
 #pragma unroll
           for (int e = 0; e < 4; ++e)
-            rounded[e] = ss::float8(randomly_rounded[e] * 256.0f);
+            rounded[e] = ss::float8(randomly_rounded[e] * row_scale);
           __syncwarp();
           ss::store_lanes<uint32_t, 128>(&rows[row_at], rounded);
           float randomly_rounded_1[4];
@@ -964,7 +968,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
             const int32_t value_16 =
                 int32_t(uint32_t(value_15 ^ int32_t(uint32_t(value_15) >> 15)) *
                 uint32_t(-749064809));
-            const float value_17 = left_tile_1[e] * 256.0f;
+            const float value_17 = left_tile_1[e] * row_scale;
             const int32_t value_18 = __float_as_int(value_17);
             const int32_t value_19 = value_18 & 2147483647;
             const float value_20 = __int_as_float(value_19);
@@ -975,13 +979,13 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
             const float value_23 =
                 (value_19 < 2139095040 ?
                 __int_as_float(__float_as_int(value_22 - value_21) |
-                (value_18 & (-2147483647 - 1))) : value_17) * 0.00390625f;
+                (value_18 & (-2147483647 - 1))) : value_17) * row_unit;
             randomly_rounded_1[e] = value_23;
           }
           ss::float8 rounded_1[4];
 #pragma unroll
           for (int e = 0; e < 4; ++e)
-            rounded_1[e] = ss::float8(randomly_rounded_1[e] * 256.0f);
+            rounded_1[e] = ss::float8(randomly_rounded_1[e] * row_scale);
           __syncwarp();
           ss::store_lanes<uint32_t, 128>(&rows[row_at + 128], rounded_1);
           if (lane == 0)
@@ -1014,7 +1018,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
             const int32_t value_16 =
                 int32_t(uint32_t(value_15 ^ int32_t(uint32_t(value_15) >> 15)) *
                 uint32_t(-749064809));
-            const float value_17 = right_tile_2[e] * 256.0f;
+            const float value_17 = right_tile_2[e] * row_scale;
             const int32_t value_18 = __float_as_int(value_17);
             const int32_t value_19 = value_18 & 2147483647;
             const float value_20 = __int_as_float(value_19);
@@ -1025,13 +1029,13 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
             const float value_23 =
                 (value_19 < 2139095040 ?
                 __int_as_float(__float_as_int(value_22 - value_21) |
-                (value_18 & (-2147483647 - 1))) : value_17) * 0.00390625f;
+                (value_18 & (-2147483647 - 1))) : value_17) * row_unit;
             randomly_rounded[e] = value_23;
           }
           ss::float8 rounded[4];
 #pragma unroll
           for (int e = 0; e < 4; ++e)
-            rounded[e] = ss::float8(randomly_rounded[e] * 256.0f);
+            rounded[e] = ss::float8(randomly_rounded[e] * row_scale);
           __syncwarp();
           ss::store_lanes<uint32_t, 128>(&rows[row_at], rounded);
           float randomly_rounded_1[4];
@@ -1046,7 +1050,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
             const int32_t value_16 =
                 int32_t(uint32_t(value_15 ^ int32_t(uint32_t(value_15) >> 15)) *
                 uint32_t(-749064809));
-            const float value_17 = left_tile_2[e] * 256.0f;
+            const float value_17 = left_tile_2[e] * row_scale;
             const int32_t value_18 = __float_as_int(value_17);
             const int32_t value_19 = value_18 & 2147483647;
             const float value_20 = __int_as_float(value_19);
@@ -1057,13 +1061,13 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
             const float value_23 =
                 (value_19 < 2139095040 ?
                 __int_as_float(__float_as_int(value_22 - value_21) |
-                (value_18 & (-2147483647 - 1))) : value_17) * 0.00390625f;
+                (value_18 & (-2147483647 - 1))) : value_17) * row_unit;
             randomly_rounded_1[e] = value_23;
           }
           ss::float8 rounded_1[4];
 #pragma unroll
           for (int e = 0; e < 4; ++e)
-            rounded_1[e] = ss::float8(randomly_rounded_1[e] * 256.0f);
+            rounded_1[e] = ss::float8(randomly_rounded_1[e] * row_scale);
           __syncwarp();
           ss::store_lanes<uint32_t, 128>(&rows[row_at + 128], rounded_1);
           if (lane == 0)
@@ -1096,7 +1100,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
             const int32_t value_16 =
                 int32_t(uint32_t(value_15 ^ int32_t(uint32_t(value_15) >> 15)) *
                 uint32_t(-749064809));
-            const float value_17 = right_tile_3[e] * 256.0f;
+            const float value_17 = right_tile_3[e] * row_scale;
             const int32_t value_18 = __float_as_int(value_17);
             const int32_t value_19 = value_18 & 2147483647;
             const float value_20 = __int_as_float(value_19);
@@ -1107,13 +1111,13 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
             const float value_23 =
                 (value_19 < 2139095040 ?
                 __int_as_float(__float_as_int(value_22 - value_21) |
-                (value_18 & (-2147483647 - 1))) : value_17) * 0.00390625f;
+                (value_18 & (-2147483647 - 1))) : value_17) * row_unit;
             randomly_rounded[e] = value_23;
           }
           ss::float8 rounded[4];
 #pragma unroll
           for (int e = 0; e < 4; ++e)
-            rounded[e] = ss::float8(randomly_rounded[e] * 256.0f);
+            rounded[e] = ss::float8(randomly_rounded[e] * row_scale);
           __syncwarp();
           ss::store_lanes<uint32_t, 128>(&rows[row_at], rounded);
           float randomly_rounded_1[4];
@@ -1128,7 +1132,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
             const int32_t value_16 =
                 int32_t(uint32_t(value_15 ^ int32_t(uint32_t(value_15) >> 15)) *
                 uint32_t(-749064809));
-            const float value_17 = left_tile_3[e] * 256.0f;
+            const float value_17 = left_tile_3[e] * row_scale;
             const int32_t value_18 = __float_as_int(value_17);
             const int32_t value_19 = value_18 & 2147483647;
             const float value_20 = __int_as_float(value_19);
@@ -1139,13 +1143,13 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
             const float value_23 =
                 (value_19 < 2139095040 ?
                 __int_as_float(__float_as_int(value_22 - value_21) |
-                (value_18 & (-2147483647 - 1))) : value_17) * 0.00390625f;
+                (value_18 & (-2147483647 - 1))) : value_17) * row_unit;
             randomly_rounded_1[e] = value_23;
           }
           ss::float8 rounded_1[4];
 #pragma unroll
           for (int e = 0; e < 4; ++e)
-            rounded_1[e] = ss::float8(randomly_rounded_1[e] * 256.0f);
+            rounded_1[e] = ss::float8(randomly_rounded_1[e] * row_scale);
           __syncwarp();
           ss::store_lanes<uint32_t, 128>(&rows[row_at + 128], rounded_1);
           if (lane == 0)
@@ -1173,7 +1177,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
               float tile_21[4];
 #pragma unroll
               for (int e = 0; e < 4; ++e)
-                tile_21[e] = tile_20[e] * 0.00390625f;
+                tile_21[e] = tile_20[e] * row_unit;
               ss::float8 stored_2[4];
               ss::load_lanes<uint32_t, 128>(stored_2, &rows[row_at + 128]);
               float tile_22[4];
@@ -1181,19 +1185,19 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
               float tile_23[4];
 #pragma unroll
               for (int e = 0; e < 4; ++e)
-                tile_23[e] = tile_22[e] * 0.00390625f;
+                tile_23[e] = tile_22[e] * row_unit;
               const int64_t row_2 = base + row;
               const int64_t row_at_1 = row_2 * 256;
               ss::float8 rounded[4];
 #pragma unroll
               for (int e = 0; e < 4; ++e)
-                rounded[e] = ss::float8(tile_21[e] * 256.0f);
+                rounded[e] = ss::float8(tile_21[e] * row_scale);
               __syncwarp();
               ss::store_lanes<uint32_t, 128>(&rows[row_at_1], rounded);
               ss::float8 rounded_1[4];
 #pragma unroll
               for (int e = 0; e < 4; ++e)
-                rounded_1[e] = ss::float8(tile_23[e] * 256.0f);
+                rounded_1[e] = ss::float8(tile_23[e] * row_scale);
               __syncwarp();
               ss::store_lanes<uint32_t, 128>(&rows[row_at_1 + 128], rounded_1);
               const float weight_1 = scratch.weights[new_rank];

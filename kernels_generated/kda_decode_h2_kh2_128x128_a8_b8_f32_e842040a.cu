@@ -4,6 +4,7 @@
 #include "ss/tile.cuh"
 
 // kda_decode_h2_kh2_128x128_a8_b8_f32_e842040a: decode
+// 2 heads, values of 128, keys of 128, buffer of 8 pairs, 8 active components
 //
 // One warp a program and a block, or 4 warps, 2048 bytes of shared memory a warp.
 // reads rows, weights, row_base, rank, count, buffer_k, buffer_u, buffer_g, slots, q, k, v, gate,
@@ -57,6 +58,10 @@ kda_decode_h2_kh2_128x128_a8_b8_f32_e842040a_body(
   if (warps > 1)
     ss::follow_stream();
 
+  constexpr float softplus_linear_from = 20.0f;
+  constexpr float lowest_log_decay = -104.0f;
+  constexpr float norm_epsilon = 1e-12f;
+  constexpr float q_size = 0.088388346f;
   const int64_t place = int64_t(ordered) > 0 ? int64_t(order[program]) : program;
   const int64_t batch_row = place / 2;
   const int64_t head = place % 2;
@@ -81,7 +86,7 @@ kda_decode_h2_kh2_128x128_a8_b8_f32_e842040a_body(
   float q_tile[4];
   ss::load_lanes<float4, 128>(q_tile, &q[batch_row * q_stride + value_offset]);
   const float qq = ss::dot<128>(q_tile, q_tile);
-  const float q_scale = 0.088388346f / ss::maximum(sqrtf(qq), 1e-12f);
+  const float q_scale = q_size / ss::maximum(sqrtf(qq), norm_epsilon);
   float q_unit[4];
 #pragma unroll
   for (int e = 0; e < 4; ++e)
@@ -89,7 +94,7 @@ kda_decode_h2_kh2_128x128_a8_b8_f32_e842040a_body(
   float k_tile[4];
   ss::load_lanes<float4, 128>(k_tile, &k[batch_row * k_stride + value_offset]);
   const float kk = ss::dot<128>(k_tile, k_tile);
-  const float k_scale = 1.0f / ss::maximum(sqrtf(kk), 1e-12f);
+  const float k_scale = 1.0f / ss::maximum(sqrtf(kk), norm_epsilon);
   float k_unit[4];
 #pragma unroll
   for (int e = 0; e < 4; ++e)
@@ -109,7 +114,8 @@ kda_decode_h2_kh2_128x128_a8_b8_f32_e842040a_body(
 #pragma unroll
   for (int e = 0; e < 4; ++e)
     log_decay[e] = ss::maximum(-(rate *
-        (gate_input[e] > 20.0f ? gate_input[e] : log1pf(expf(gate_input[e])))), -104.0f);
+        (gate_input[e] > softplus_linear_from ? gate_input[e] : log1pf(expf(gate_input[e])))),
+        lowest_log_decay);
 
   // weight of the new pair
   const float write_weight = 1.0f / (expf(-beta[batch_row * beta_stride + head]) + 1.0f);

@@ -3,6 +3,7 @@
 #include "ss/tile.cuh"
 
 // kda_densify_h32_kh32_128x128_a8_b8_f32_19aea30e: densify
+// 32 heads, values of 128, keys of 128, buffer of 8 pairs, 8 active components
 //
 // One warp a task, 32 tasks a program, in a loop over tasks.
 // reads rows, weights, row_base, rank, count, buffer_k, buffer_u, buffer_g, work, work_count,

@@ -7,6 +7,7 @@
 #include "ss/top_k.cuh"
 
 // mamba2_compact_h4_kh1_80x128_a8_b8_qr_f32_ffd4200c: compact
+// 4 heads, 1 of keys, values of 80, keys of 128, buffer of 8 pairs, 8 active components
 //
 // One warp a program, 1 program a block, 24624 bytes of shared memory, in a loop over programs.
 // reads rows, weights, row_base, rank, status, count, buffer_k, buffer_u, buffer_g, work,
@@ -69,6 +70,7 @@ mamba2_compact_h4_kh1_80x128_a8_b8_qr_f32_ffd4200c(
   for (int64_t program = blockIdx.x; program < program_end; program += program_step) {
     __syncwarp();
 
+    constexpr float zero_share = 2.3841858e-7f;
     const int64_t state = work[program];
     const int64_t slot = state / 4;
     const int64_t head = state % 4;
@@ -394,7 +396,7 @@ mamba2_compact_h4_kh1_80x128_a8_b8_qr_f32_ffd4200c(
       }
 
       const float threshold =
-          ss::maximum(ss::maximum(largest_2 * 2.3841858e-7f, noise), largest_2 * policy_value);
+          ss::maximum(ss::maximum(largest_2 * zero_share, noise), largest_2 * policy_value);
       int64_t kept_new = 0;
       for (int64_t i = 0; i < 16; ++i) {
         if (lane == 0)

@@ -4,6 +4,7 @@
 #include "ss/tile.cuh"
 
 // mamba2_decode_h4_kh1_80x128_a8_b8_f32_c460ed8c: decode
+// 4 heads, 1 of keys, values of 80, keys of 128, buffer of 8 pairs, 8 active components
 //
 // One warp a program and a block, or 2 warps, 832 bytes of shared memory a warp.
 // reads rows, weights, row_base, rank, count, buffer_k, buffer_u, buffer_g, slots, q, k, v, gate,
@@ -54,6 +55,8 @@ mamba2_decode_h4_kh1_80x128_a8_b8_f32_c460ed8c_body(
   if (warps > 1)
     ss::follow_stream();
 
+  constexpr float softplus_linear_from = 20.0f;
+  constexpr float lowest_log_decay = -104.0f;
   const int64_t place = int64_t(ordered) > 0 ? int64_t(order[program]) : program;
   const int64_t batch_row = place / 4;
   const int64_t head = place % 4;
@@ -85,8 +88,8 @@ mamba2_decode_h4_kh1_80x128_a8_b8_f32_c460ed8c_body(
   // log-decay of this token
   const float gate_input = gate[batch_row * gate_stride + head] + dt_bias[head];
   const float rate = expf(a_log[head]);
-  const float value = gate_input > 20.0f ? gate_input : log1pf(expf(gate_input));
-  const float log_decay = ss::maximum(-(rate * value), -104.0f);
+  const float value = gate_input > softplus_linear_from ? gate_input : log1pf(expf(gate_input));
+  const float log_decay = ss::maximum(-(rate * value), lowest_log_decay);
 
   // running log-decay
   const float decay_before = pairs > 0 ? buffer_g[state * 8 + pairs - 1] : 0.0f;

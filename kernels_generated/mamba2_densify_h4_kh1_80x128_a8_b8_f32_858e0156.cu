@@ -3,6 +3,7 @@
 #include "ss/tile.cuh"
 
 // mamba2_densify_h4_kh1_80x128_a8_b8_f32_858e0156: densify
+// 4 heads, 1 of keys, values of 80, keys of 128, buffer of 8 pairs, 8 active components
 //
 // One warp a task, 16 tasks a program, in a loop over tasks.
 // reads rows, weights, row_base, rank, count, buffer_k, buffer_u, buffer_g, work, work_count,

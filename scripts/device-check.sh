@@ -5,18 +5,19 @@
 #
 #   BUNDLE/device-check.sh [REPORT]
 #
-# SS_CHECK_ONLY="machine model start tests device bench serving handover storages sanitizer":
-# which parts, all but storages by default (storages: decode times of rows in f32, f16
-# and fp8; tests: the conformance suite; device: the device tests, with
-# cuSOLVER as an oracle, large grids and memories). It builds nothing. The exit
+# SS_CHECK_ONLY="machine model start tests device bench serving handover storages sanitizer suite":
+# which parts, all but storages and suite by default (storages: decode times of rows in
+# f32, f16 and fp8; tests: the conformance suite; device: the device tests, with
+# cuSOLVER as an oracle, large grids and memories; suite: some of the conformance
+# suite under the compute sanitizer, which takes many minutes). It builds nothing. The exit
 # code is 0 only if nothing failed.
 set -uo pipefail
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 bundle=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 [ $# -le 1 ] || die "found $# arguments, expected at most one, the report's file"
 report=${1:-/dev/null}
-all_parts="machine model start tests device bench serving handover storages sanitizer"
-parts=${SS_CHECK_ONLY:-${all_parts/storages /}}
+all_parts="machine model start tests device bench serving handover storages sanitizer suite"
+parts=${SS_CHECK_ONLY:-${all_parts/ storages sanitizer suite/ sanitizer}}
 for part in $parts; do
   [[ " $all_parts " == *" $part "* ]] || die "SS_CHECK_ONLY has '$part', expected some of: $all_parts"
 done
@@ -151,9 +152,10 @@ shards() {
 }
 export -f shards
 
-# Half the processors, at most eight: they share the GPU.
+# All processors but two, at most fourteen: most of the time kernels are compiled, and
+# all share the GPU.
 workers() { awk -v n="$(nproc)" 'BEGIN {
-  n = int(n / 2); if (n < 1) n = 1; if (n > 8) n = 8; print n }'; }
+  n = n - 2; if (n < 1) n = 1; if (n > 14) n = 14; print n }'; }
 
 test_suites() {
   heading "Conformance suite"
@@ -188,6 +190,21 @@ sanitizer() {
       echo "$tool: this machine does not let the sanitizer in"
     fi
     grep -E '=========|PASSED|FAILED' "$log" | sort | uniq -c | sort -rn | head -n 25 | quote
+  done
+}
+
+# Pools, consolidation, conversions, hand-over, sinks and initialisation, each with one
+# model of every layer type, under the tools that the device tests run under.
+sanitized_suite() {
+  heading "Conformance suite under the compute sanitizer"
+  local tool filter='*/cuda_hybrid_relative_qr:*/cuda_mixed_sink:*/cuda_init_hybrid'
+  # Kernels are compiled and cached before: the tools slow down everything.
+  tests "the same tests without a tool" 150 "$bundle/bin/conformance_tests" \
+    --packages "$bundle/conformance" --gtest_filter="$filter" --gtest_brief=1
+  for tool in memcheck racecheck; do
+    tests "conformance, $tool" 400 compute-sanitizer --tool $tool --error-exitcode 9 \
+      "$bundle/bin/conformance_tests" --packages "$bundle/conformance" \
+      --gtest_filter="$filter" --gtest_brief=1
   done
 }
 
@@ -290,6 +307,7 @@ main() {
   ! has_part storages || storages
   ! has_part handover || hand_over
   ! has_part sanitizer || sanitizer
+  ! has_part suite || sanitized_suite
   heading Summary
   printf '| step | result | time |\n|---|---|---|\n'
   [ ${#rows[@]} = 0 ] || printf '%s\n' "${rows[@]}"

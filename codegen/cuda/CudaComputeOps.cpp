@@ -24,7 +24,7 @@ static bool isZero(Value value) {
   return matchPattern(value, m_PosZeroFloat()) || matchPattern(value, m_Zero());
 }
 
-void KernelPrinter::printSplat(ssk::SplatOp splat) {
+void KernelPrinter::print(ssk::SplatOp splat) {
   Value result = splat.getResult();
   if (isZero(splat.getValue()) && plan.isDeclaredBy(result))
     return declareTile(result, " = {}");
@@ -32,7 +32,7 @@ void KernelPrinter::printSplat(ssk::SplatOp splat) {
 }
 
 /// `ss::iota_lanes<128>(numbers)`, or `ss::iota(numbers)` where every lane has all.
-void KernelPrinter::printIota(ssk::IotaOp iota) {
+void KernelPrinter::print(ssk::IotaOp iota) {
   ssk::TileType type = iota.getResult().getType();
   declareTile(iota.getResult());
   std::string lanes =
@@ -56,7 +56,7 @@ static bool isWidening(ssk::MapOp map) {
          map.getInputDims(0).size() == size_t(map.getResult().getType().getRank());
 }
 
-void KernelPrinter::printMap(ssk::MapOp map) {
+void KernelPrinter::print(ssk::MapOp map) {
   Value result = map.getResult();
   // Narrow elements are converted several at a time.
   if (isWidening(map))
@@ -125,7 +125,7 @@ static StringRef getReducer(ssk::ReduceKind kind) {
   llvm_unreachable("all kinds are listed");
 }
 
-void KernelPrinter::printReduce(ssk::ReduceOp reduce) {
+void KernelPrinter::print(ssk::ReduceOp reduce) {
   auto type = cast<ssk::TileType>(reduce.getInput().getType());
   int64_t axis = reduce.getAxis();
   std::string reducer = getReducer(reduce.getKind()).str();
@@ -141,13 +141,13 @@ void KernelPrinter::printReduce(ssk::ReduceOp reduce) {
   printTileCall(reduce.getResult(), function, getName(reduce.getInput()));
 }
 
-void KernelPrinter::printDot(ssk::DotOp dot) {
+void KernelPrinter::print(ssk::DotOp dot) {
   auto type = cast<ssk::TileType>(dot.getRhs().getType());
   printTileCall(dot.getResult(), "ss::dot<" + std::to_string(type.getShape()[0]) + ">",
                 (getName(dot.getLhs()) + ", " + getName(dot.getRhs())).str());
 }
 
-void KernelPrinter::printAccumulate(ssk::AccumulateOp accumulate) {
+void KernelPrinter::print(ssk::AccumulateOp accumulate) {
   Value result = accumulate.getResult();
   if (!plan.isShared(result, accumulate.getAcc())) {
     declareTile(result);
@@ -161,7 +161,7 @@ void KernelPrinter::printAccumulate(ssk::AccumulateOp accumulate) {
 /// transposed, the extents of the result, and how many products a sum has. By several
 /// warps, or added to what is there: `ss::matmul_of_warps<4, false, true, true, ...>`,
 /// with the number of warps before and whether to add behind.
-void KernelPrinter::printMatmul(ssk::MatmulOp matmul) {
+void KernelPrinter::print(ssk::MatmulOp matmul) {
   auto flag = [](bool value) -> std::string { return value ? "true" : "false"; };
   ArrayRef<int64_t> output = matmul.getOutput().getType().getShape();
   int64_t products = matmul.getLhs().getType().getShape()[matmul.getTransposeA() ? 0 : 1];
@@ -178,8 +178,13 @@ void KernelPrinter::printMatmul(ssk::MatmulOp matmul) {
            getText(matmul.getLhs()) + ", " + getText(matmul.getRhs()) + limit + ");");
 }
 
+void KernelPrinter::print(ssk::TopKOp top) {
+  out.line("ss::top_k(" + getText(top.getIndices()) + ", " + getText(top.getValues()) + ", " +
+           getText(top.getCount()) + ");");
+}
+
 /// `ss::core_svd(m, scratch.core, ...)`: matrices and vectors by reference.
-void KernelPrinter::printCall(ssk::CallOp call) {
+void KernelPrinter::print(ssk::CallOp call) {
   StringRef callee = call.getCallee();
   callee.consume_front("ss_");
   std::string text = "ss::" + callee.str();

@@ -49,7 +49,7 @@ static std::string getStride(AccessOp op, ssk::TileType tile, std::string given)
   return ", " + std::to_string(stride);
 }
 
-void KernelPrinter::printLoad(ssk::LoadOp load) {
+void KernelPrinter::print(ssk::LoadOp load) {
   ssk::TileType tile = load.getResult().getType();
   declareTile(load.getResult());
   std::string given = load.getStride() ? getText(load.getStride()) : "";
@@ -60,7 +60,7 @@ void KernelPrinter::printLoad(ssk::LoadOp load) {
            getStride(load, tile, given) + limit + ");");
 }
 
-void KernelPrinter::printStore(ssk::StoreOp store) {
+void KernelPrinter::print(ssk::StoreOp store) {
   ssk::TileType tile = store.getValue().getType();
   std::string given = store.getStride() ? getText(store.getStride()) : "";
   std::string limit = store.getLimit() ? ", " + getText(store.getLimit()) : "";
@@ -77,7 +77,7 @@ void KernelPrinter::printStore(ssk::StoreOp store) {
 }
 
 /// `ss::copy_row<float4, 128>(&scratch.rows[i][0], &pool[offset], limit)`.
-void KernelPrinter::printCopy(ssk::CopyOp copy) {
+void KernelPrinter::print(ssk::CopyOp copy) {
   auto target = cast<ssk::SharedType>(copy.getTarget().getType());
   std::string to = getText(copy.getTarget());
   if (copy.getRow())
@@ -88,9 +88,19 @@ void KernelPrinter::printCopy(ssk::CopyOp copy) {
            getAddress(getElement(copy.getSource(), copy.getOffset())) + limit + ");");
 }
 
+void KernelPrinter::print(ssk::WaitCopiesOp) { out.line("ss::wait_copies();"); }
+
+void KernelPrinter::print(ssk::FillOp fill) {
+  std::string guard = isGuarded(fill, fill.getMemory()) ? "if (warp == 0) " : "";
+  out.line(guard + "ss::fill(" + getText(fill.getMemory()) + ", " + getText(fill.getValue()) +
+           ");");
+}
+
+void KernelPrinter::print(ssk::ReadOp read) { printScalar(read.getResult()); }
+
 /// Writes that follow each other share one `if`: lane 0 writes what every lane
 /// knows.
-void KernelPrinter::printWrites(ssk::WriteOp first) {
+void KernelPrinter::print(ssk::WriteOp first) {
   SmallVector<ssk::WriteOp> writes;
   for (Operation *op = first; op; op = op->getNextNode()) {
     if (auto write = dyn_cast<ssk::WriteOp>(op))

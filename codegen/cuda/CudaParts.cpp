@@ -20,7 +20,7 @@ static std::string getPartArguments(Value tile) {
 
 /// Every warp runs its parts and keeps what they add up to; the first one adds the
 /// others' and goes on alone. The warp of the last part goes on with the last body.
-void KernelPrinter::printParts(ssk::PartsOp parts) {
+void KernelPrinter::print(ssk::PartsOp parts) {
   ValueRange own(parts.getLast().getArguments());
   for (Value tile : parts.getSums())
     declareTile(tile);

@@ -1,6 +1,7 @@
 //===- CudaPrinter.cpp - Source files of kernels --------------------------===//
 
 #include "codegen/cuda/CudaPrinter.h"
+#include "codegen/cuda/CudaStatement.h"
 #include "codegen/cuda/CudaTypes.h"
 #include "codegen/cuda/KernelPrinter.h"
 #include "passes/ssk/ScratchSlots.h"
@@ -10,7 +11,6 @@
 using namespace mlir;
 using namespace sinkstate;
 using namespace sinkstate::cuda;
-
 
 CudaKernelInfo cuda::getCudaKernelInfo(ssk::KernelOp kernel) {
   CudaKernelInfo info;
@@ -39,24 +39,12 @@ std::vector<std::string> cuda::getDeviceHeaders(ssk::KernelOp kernel) {
   if (llvm::any_of(kernel.getArgumentTypes(), hasNarrowFloat))
     headers.insert("ss/half.cuh");
   kernel.walk([&](Operation *op) {
-    if (isa<ssk::PartsOp>(op))
-      headers.insert("ss/parts.cuh");
-    else if (isa<ssk::LoadOp, ssk::StoreOp, ssk::SplatOp, ssk::IotaOp, ssk::MapOp, ssk::ReduceOp, ssk::DotOp,
-            ssk::AccumulateOp>(op))
-      headers.insert("ss/tile.cuh");
-    else if (isa<ssk::FillOp>(op))
-      headers.insert("ss/fill.cuh");
-    else if (isa<ssk::CopyOp, ssk::WaitCopiesOp>(op))
-      headers.insert("ss/copy.cuh");
-    else if (isa<ssk::MatmulOp>(op))
-      headers.insert("ss/matmul.cuh");
-    else if (isa<ssk::TopKOp>(op))
-      headers.insert("ss/top_k.cuh");
-    else if (auto call = dyn_cast<ssk::CallOp>(op))
-      headers.insert("ss/" + call.getCallee().drop_front(strlen("ss_")).str() + ".cuh");
+    if (auto statement = dyn_cast<CudaStatement>(op))
+      headers.insert(statement.getCudaHeader());
     if (llvm::any_of(op->getResultTypes(), hasNarrowFloat))
       headers.insert("ss/half.cuh");
   });
+  headers.erase("");
   return {headers.begin(), headers.end()};
 }
 

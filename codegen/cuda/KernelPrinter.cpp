@@ -2,6 +2,7 @@
 
 #include "codegen/cuda/KernelPrinter.h"
 #include "codegen/common/LocationText.h"
+#include "codegen/cuda/CudaStatement.h"
 #include "codegen/cuda/CudaTypes.h"
 #include "dialect/ssk/SSKWarps.h"
 #include "passes/ssk/LaneLayout.h"
@@ -10,7 +11,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace sinkstate;
@@ -296,6 +296,8 @@ void KernelPrinter::printSync() {
   out.line(info.warps > 1 ? "__syncthreads();" : "__syncwarp();");
 }
 
+void KernelPrinter::print(ssk::SyncOp) { printSync(); }
+
 //===----------------------------------------------------------------------===//
 // Statements
 //===----------------------------------------------------------------------===//
@@ -340,34 +342,9 @@ void KernelPrinter::printNote(Operation &op) {
 }
 
 void KernelPrinter::printStatement(Operation &op) {
-  llvm::TypeSwitch<Operation *>(&op)
-      .Case<ssk::LoadOp>([&](auto typed) { printLoad(typed); })
-      .Case<ssk::StoreOp>([&](auto typed) { printStore(typed); })
-      .Case<ssk::WriteOp>([&](auto typed) { printWrites(typed); })
-      .Case<ssk::SplatOp>([&](auto typed) { printSplat(typed); })
-      .Case<ssk::IotaOp>([&](auto typed) { printIota(typed); })
-      .Case<ssk::MapOp>([&](auto typed) { printMap(typed); })
-      .Case<ssk::ReduceOp>([&](auto typed) { printReduce(typed); })
-      .Case<ssk::DotOp>([&](auto typed) { printDot(typed); })
-      .Case<ssk::AccumulateOp>([&](auto typed) { printAccumulate(typed); })
-      .Case<ssk::MatmulOp>([&](auto typed) { printMatmul(typed); })
-      .Case<ssk::CallOp>([&](auto typed) { printCall(typed); })
-      .Case<ssk::CopyOp>([&](auto typed) { printCopy(typed); })
-      .Case<ssk::WaitCopiesOp>([&](auto) { out.line("ss::wait_copies();"); })
-      .Case<ssk::SyncOp>([&](auto) { printSync(); })
-      .Case<ssk::FillOp>([&](ssk::FillOp fill) {
-        std::string guard = isGuarded(fill, fill.getMemory()) ? "if (warp == 0) " : "";
-        out.line(guard + "ss::fill(" + getText(fill.getMemory()) + ", " +
-                 getText(fill.getValue()) + ");");
-      })
-      .Case<ssk::TopKOp>([&](ssk::TopKOp top) {
-        out.line("ss::top_k(" + getText(top.getIndices()) + ", " + getText(top.getValues()) +
-                 ", " + getText(top.getCount()) + ");");
-      })
-      .Case<ssk::PartsOp>([&](auto typed) { printParts(typed); })
-      .Case<scf::ForOp>([&](auto typed) { printFor(typed); })
-      .Case<scf::IfOp>([&](auto typed) { printIf(typed); })
-      .Default([&](Operation *scalar) { printScalar(scalar->getResult(0)); });
+  if (auto statement = dyn_cast<CudaStatement>(op))
+    return statement.printCuda(*this);
+  printScalar(op.getResult(0));
 }
 
 /// Declares what an iteration argument needs and gives it its first value.
@@ -392,7 +369,7 @@ void KernelPrinter::printIteration(scf::ForOp loop) {
   out.line("}");
 }
 
-void KernelPrinter::printFor(scf::ForOp loop) {
+void KernelPrinter::print(scf::ForOp loop) {
   if (loop == spread)
     return printIteration(loop);
   for (auto [argument, init] : llvm::zip(loop.getRegionIterArgs(), loop.getInitArgs()))
@@ -429,7 +406,7 @@ bool KernelPrinter::isConditional(scf::IfOp branch) const {
   return isExpression(branch.getThenRegion()) && isExpression(branch.getElseRegion());
 }
 
-void KernelPrinter::printIf(scf::IfOp branch) {
+void KernelPrinter::print(scf::IfOp branch) {
   if (isConditional(branch)) {
     CppExpr value = getCppConditional(getExpr(branch.getCondition()),
                                       getExpr(branch.thenYield().getOperand(0)),

@@ -2,7 +2,8 @@
 //
 // The printer behind CudaPrinter.h. Its methods are spread over files by
 // concern: KernelPrinter.cpp (signature, control flow), CudaScalars.cpp,
-// CudaMemoryOps.cpp, CudaComputeOps.cpp.
+// CudaMemoryOps.cpp, CudaComputeOps.cpp. Operations find theirs through an interface
+// (CudaStatement.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef SINKSTATE_CODEGEN_CUDA_KERNELPRINTER_H
@@ -30,6 +31,30 @@ public:
   /// The text of the kernel, from its banner to the closing brace.
   std::string print();
 
+  // What operations print through CudaStatement: control flow (KernelPrinter.cpp), parts
+  // (CudaParts.cpp), memory (CudaMemoryOps.cpp), arithmetic (CudaComputeOps.cpp).
+  void print(mlir::scf::ForOp loop);
+  void print(mlir::scf::IfOp branch);
+  void print(ssk::PartsOp parts);
+  void print(ssk::SyncOp sync);
+  void print(ssk::ReadOp read);
+  void print(ssk::LoadOp load);
+  void print(ssk::StoreOp store);
+  void print(ssk::CopyOp copy);
+  void print(ssk::WaitCopiesOp wait);
+  void print(ssk::FillOp fill);
+  /// And all writes that follow it.
+  void print(ssk::WriteOp first);
+  void print(ssk::SplatOp splat);
+  void print(ssk::IotaOp iota);
+  void print(ssk::MapOp map);
+  void print(ssk::ReduceOp reduce);
+  void print(ssk::DotOp dot);
+  void print(ssk::AccumulateOp accumulate);
+  void print(ssk::MatmulOp matmul);
+  void print(ssk::TopKOp top);
+  void print(ssk::CallOp call);
+
 private:
   // Signature and frame (KernelPrinter.cpp).
   void printBanner();
@@ -43,19 +68,16 @@ private:
   mlir::BlockArgument getWorkCount();
   void openProgramLoop(llvm::StringRef first, int64_t perBlock);
 
-  // Statements (KernelPrinter.cpp, those of parts: CudaParts.cpp).
+  // Around statements (KernelPrinter.cpp, those of parts: CudaParts.cpp).
   void printBlock(mlir::Block &block, bool isTail);
   mlir::Operation *getPreviousStatement(mlir::Operation *op) const;
   void printNote(mlir::Operation &op);
   void printStatement(mlir::Operation &op);
-  void printFor(mlir::scf::ForOp loop);
   void printIteration(mlir::scf::ForOp loop);
   bool isConditional(mlir::scf::IfOp branch) const;
-  void printIf(mlir::scf::IfOp branch);
   bool printsAnything(mlir::scf::IfOp branch, mlir::Region &side) const;
   bool isLoopBound(mlir::Value condition);
   void printTailBranch(mlir::scf::IfOp branch);
-  void printParts(ssk::PartsOp parts);
   void printKept(ssk::PartsOp parts, mlir::ValueRange tiles, llvm::StringRef isFirst);
   void printSync();
   bool readsVariable(mlir::Value value, mlir::Value target) const;
@@ -73,23 +95,11 @@ private:
   void printAssignment(mlir::Value target, mlir::Value value);
   bool printUpdate(mlir::Value target, mlir::Operation *op);
 
-  // Tiles (CudaMemoryOps.cpp, CudaComputeOps.cpp).
+  // Tiles and memory (CudaMemoryOps.cpp, CudaComputeOps.cpp).
   llvm::StringRef getName(mlir::Value value) const { return plan.lookup(value).name; }
   void declareTile(mlir::Value tile, llvm::StringRef initializer = {});
   bool isGuarded(mlir::Operation *op, mlir::Value memory) const;
-  void printLoad(ssk::LoadOp load);
-  void printStore(ssk::StoreOp store);
-  void printCopy(ssk::CopyOp copy);
-  void printWrites(ssk::WriteOp first);
-  void printSplat(ssk::SplatOp splat);
-  void printIota(ssk::IotaOp iota);
-  void printMap(ssk::MapOp map);
   void printMapBody(ssk::MapOp map, llvm::ArrayRef<llvm::StringRef> indices, unsigned depth);
-  void printReduce(ssk::ReduceOp reduce);
-  void printDot(ssk::DotOp dot);
-  void printAccumulate(ssk::AccumulateOp accumulate);
-  void printMatmul(ssk::MatmulOp matmul);
-  void printCall(ssk::CallOp call);
   void printTileCall(mlir::Value result, llvm::StringRef function, llvm::StringRef arguments);
 
   ssk::KernelOp kernel;

@@ -9,6 +9,7 @@
 #include "codegen/cuda/CudaPrinter.h"
 #include "codegen/cuda/device/DeviceHeaders.h"
 #include "codegen/package/KernelModules.h"
+#include "codegen/package/MachineCode.h"
 #include "codegen/package/Manifest.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -182,8 +183,37 @@ static Error writeCpuCode(ModuleOp kernels, const PackageOptions &options,
   return Error::success();
 }
 
-static Error writeCudaCode(ModuleOp kernels, const StagedFolder &folder,
-                           Array &sources, Array &headers) {
+/// Adds to each entry of `sources`, which belong to `texts`, its machine code.
+static Error writeMachineCode(ArrayRef<std::string> texts,
+                              ArrayRef<std::string> architectures,
+                              const StagedFolder &folder, Array &sources) {
+  std::vector<MachineCodeInput> inputs;
+  for (size_t i = 0; i < texts.size(); ++i)
+    for (const std::string &architecture : architectures)
+      inputs.push_back({sources[i].getAsObject()->getString("kernel")->str(),
+                        texts[i], architecture});
+  auto code = compileToMachineCode(inputs);
+  if (!code)
+    return code.takeError();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const MachineCodeInput &input = inputs[i];
+    std::string name = "cuda/" + input.kernel + "." + input.architecture + ".cubin";
+    if (Error error = folder.write(name, (*code)[i]))
+      return error;
+    Object &entry = *sources[i / architectures.size()].getAsObject();
+    if (!entry.get("cubins"))
+      entry["cubins"] = Array();
+    entry.getArray("cubins")->push_back(Object{{"arch", input.architecture},
+                                               {"file", name},
+                                               {"sha256", sha256((*code)[i])}});
+  }
+  return Error::success();
+}
+
+static Error writeCudaCode(ModuleOp kernels, ArrayRef<std::string> architectures,
+                           const StagedFolder &folder, Array &sources,
+                           Array &headers) {
+  std::vector<std::string> texts;
   for (auto kernel : kernels.getOps<ssk::KernelOp>()) {
     FailureOr<std::string> text = cuda::printCudaKernel(kernel);
     if (failed(text))
@@ -199,7 +229,11 @@ static Error writeCudaCode(ModuleOp kernels, const StagedFolder &folder,
     if (info.isSharedDynamic)
       entry["dynamic_shared"] = info.sharedBytes;
     sources.push_back(std::move(entry));
+    texts.push_back(std::move(*text));
   }
+  if (!architectures.empty())
+    if (Error error = writeMachineCode(texts, architectures, folder, sources))
+      return error;
   for (const DeviceHeader &header : getDeviceHeaderTexts()) {
     std::string name = "cuda/include/" + header.name;
     if (Error error = folder.write(name, header.text))
@@ -215,6 +249,12 @@ Error writePackage(ModuleOp graph, const PackageOptions &options,
                    StringRef folder) {
   if (Error error = checkLevels(options))
     return error;
+  if (Error error = checkArchitectures(options.cubins))
+    return error;
+  if (!graph.getOps<ssk::KernelOp>().empty())
+    return llvm::createStringError(
+        "kernel '" + (*graph.getOps<ssk::KernelOp>().begin()).getName() +
+        "' is lowered already, expected a graph such as ss-import makes");
   if (Error error = checkPackageFolder(folder))
     return error;
   KernelOptions wanted = {options.init, options.compactBefore,
@@ -247,7 +287,8 @@ Error writePackage(ModuleOp graph, const PackageOptions &options,
   if (Error error = writeCpuCode(**kernels, options, *staged, cpuList))
     return error;
   if (options.cuda)
-    if (Error error = writeCudaCode(*cudaKernels, *staged, cudaList, headerList))
+    if (Error error = writeCudaCode(*cudaKernels, options.cubins, *staged,
+                                    cudaList, headerList))
       return error;
   (*manifest)["cpu"] = std::move(cpuList);
   (*manifest)["cuda"] = std::move(cudaList);

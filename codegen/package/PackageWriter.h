@@ -19,6 +19,9 @@ struct PackageOptions {
   std::vector<std::string> cpuLevels = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};
   /// Print the kernels as CUDA C++ too.
   bool cuda = true;
+  /// Architectures ("sm_90a") to have machine code of those for, which needs NVRTC
+  /// and takes seconds a kernel: engines on these GPUs do not compile them.
+  std::vector<std::string> cubins;
   /// With the kernels of ss_state_init; without them the runtime decomposes on
   /// the host.
   bool init = false;

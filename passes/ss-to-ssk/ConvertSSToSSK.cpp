@@ -174,6 +174,7 @@ struct ConvertSSToSSK final
         ssk::KernelOp::create(builder, function.getLoc(), function.getName(),
                               types, names, roleName.getValue(),
                               tuning.programsPerBlock);
+    kernel->setAttr("ssk.comment", builder.getStringAttr(describe(shape)));
     if (tuning.residentBlocks)
       kernel.setMinBlocks(tuning.residentBlocks);
     if (tuning.warps > 1)
@@ -198,6 +199,19 @@ struct ConvertSSToSSK final
     ++kernels;
     scratchBytes = std::max<int64_t>(scratchBytes, bytesOfScratch(kernel));
     return success();
+  }
+
+  /// The sizes, for whoever reads the kernel: they are plain numbers in it.
+  static std::string describe(const LayerShape &shape) {
+    std::string text = std::to_string(shape.heads) + " heads";
+    if (shape.keyHeads != shape.heads)
+      text += ", " + std::to_string(shape.keyHeads) + " of keys";
+    text += ", values of " + std::to_string(shape.dv) + ", keys of " + std::to_string(shape.dk);
+    if (!shape.isDense())
+      text += ", buffer of " + std::to_string(shape.capacity) + " pairs";
+    if (shape.isFactored())
+      text += ", " + std::to_string(shape.active) + " active components";
+    return text;
   }
 
   /// Vectors of a token start at multiples of 4 elements (docs/interfaces.md).

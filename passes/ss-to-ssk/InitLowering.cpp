@@ -128,7 +128,7 @@ Value Init::multiplyOut() {
     k.addMatmul(chunk, chunk, gram, isLeft, !isLeft);
   });
   k.note("its singular vectors");
-  Value share = k.max(arg("policy_value"), k.real(kLeastShare));
+  Value share = k.max(arg("policy_value"), k.constant("least_share", kLeastShare));
   return k.name("bits", k.call("ss_gram_svd",
                                {k.integer(int32_t(n)), gram, sigma, room,
                                 k.extend(share)},
@@ -265,7 +265,7 @@ void Init::run() {
   k.branch(
       broken, [&] { poison(); },
       [&] {
-        Value found = countLarge(k.max(arg("policy_value"), k.real(kLeastShare)));
+        Value found = countLarge(k.max(arg("policy_value"), k.constant("least_share", kLeastShare)));
         Value limit = k.toIndex(arg("max_rank"));
         Value kept = k.name(
             "kept", k.select(k.less(limit, found), limit, found));

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "KernelBuilder.h"
+#include "dialect/ssk/SSKNames.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -64,6 +65,12 @@ Value KernelBuilder::wide(double value) {
   return arith::ConstantOp::create(b, loc, b.getF64FloatAttr(value));
 }
 
+Value KernelBuilder::constant(StringRef called, double value) {
+  Value made = real(value);
+  made.getDefiningOp()->setAttr(ssk::kConstantNameAttr, b.getStringAttr(called));
+  return made;
+}
+
 Value KernelBuilder::integer(int32_t value) {
   return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value));
 }
@@ -114,7 +121,7 @@ Value KernelBuilder::sqrt(Value x) { return math::SqrtOp::create(b, loc, x); }
 
 Value KernelBuilder::softplus(Value x) {
   Value isLarge = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, x,
-                                        real(20));
+                                        constant("softplus_linear_from", 20));
   Value soft = math::Log1pOp::create(b, loc, exp(x));
   return select(isLarge, x, soft);
 }
@@ -244,7 +251,7 @@ Value KernelBuilder::load(Type tile, Value ref, ValueRange at, Value stride,
   if (scale == 1)
     return loaded;
   return map(tile, loaded,
-             [&](ValueRange e) { return mul(e[0], real(1 / scale)); });
+             [&](ValueRange e) { return mul(e[0], constant("row_unit", 1 / scale)); });
 }
 
 void KernelBuilder::store(Value tile, Value ref, ValueRange at, Value stride,
@@ -257,7 +264,7 @@ void KernelBuilder::store(Value tile, Value ref, ValueRange at, Value stride,
                                [&](ValueRange e) -> Value {
                                  Value x = e[0];
                                  if (scale != 1)
-                                   x = mul(x, real(scale));
+                                   x = mul(x, constant("row_scale", scale));
                                  return arith::TruncFOp::create(b, loc, element, x);
                                }));
   }

@@ -58,6 +58,8 @@ public:
   mlir::Value index(int64_t value);
   mlir::Value real(double value); ///< f32
   mlir::Value wide(double value); ///< f64
+  /// f32, printed with that name (SSKNames.h).
+  mlir::Value constant(llvm::StringRef called, double value);
   mlir::Value integer(int32_t value);
   mlir::Value toIndex(mlir::Value i);
   mlir::Value toI32(mlir::Value i);

@@ -106,9 +106,9 @@ Value StochasticRounding::round(Value tile, Value row, int64_t column) {
         Value element = k.add(e[1], k.integer(int32_t(column)));
         Value random = hash32(
             k, k.bitXor(placeBits(k, element), twoD ? e[2] : rowKey));
-        Value x = scale == 1 ? e[0] : k.mul(e[0], k.real(scale));
+        Value x = scale == 1 ? e[0] : k.mul(e[0], k.constant("row_scale", scale));
         Value rounded = roundElement(x, random);
-        return scale == 1 ? rounded : k.mul(rounded, k.real(1 / scale));
+        return scale == 1 ? rounded : k.mul(rounded, k.constant("row_unit", 1 / scale));
       }));
 }
 

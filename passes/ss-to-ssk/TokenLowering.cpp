@@ -25,7 +25,7 @@ bool TokenLowering::lower(Operation *op) {
         Value beta = k.sigmoid(scalar(weight.getBeta()));
         double scale = weight.getScale().convertToDouble();
         lowered[weight.getResult()] = k.name(
-            "write_weight", scale == 1.0 ? beta : k.mul(beta, k.real(scale)));
+            "write_weight", scale == 1.0 ? beta : k.mul(beta, k.constant("beta_scale", scale)));
         return true;
       })
       .Case<ss::TimeStepOp>([&](ss::TimeStepOp step) {
@@ -85,14 +85,14 @@ Value TokenLowering::normalize(ss::NormalizeOp op) {
   k.note("normalised query and key");
   Value x = vector(op.getInput());
   StringRef called = arguments.lookup(op.getInput());
-  Value factor = k.real(scale);
+  Value factor = scale == 1.0 ? k.real(1) : k.constant((called + "_size").str(), scale);
   if (norm.getKind() != ss::NormKind::none) {
     double epsilon = norm.getEps();
     Value squares = k.name((called + called).str(), k.dot(x, x));
     Value length =
         norm.getKind() == ss::NormKind::add
-            ? k.sqrt(k.add(squares, k.real(epsilon)))
-            : k.max(k.sqrt(squares), k.real(epsilon));
+            ? k.sqrt(k.add(squares, k.constant("norm_epsilon", epsilon)))
+            : k.max(k.sqrt(squares), k.constant("norm_epsilon", epsilon));
     factor = k.name((called + "_scale").str(), k.div(factor, length));
   } else if (scale == 1.0) {
     return x;
@@ -122,10 +122,10 @@ Value TokenLowering::logDecay(ss::LogDecayOp op) {
   k.note("log-decay of this token");
   Value x = biasedGate(op.getInput(), op.getDtBias(), gate.isChannel());
   Value rate = k.name("rate", k.exp(scalar(op.getALog())));
-  Value lowest = k.real(kLowestLogDecay);
+  Value lowest = k.constant("lowest_log_decay", kLowestLogDecay);
   auto decay = [&](Value input) {
     Value g = gate.isBounded()
-                  ? k.mul(k.real(gate.getBound()),
+                  ? k.mul(k.constant("gate_bound", gate.getBound()),
                           k.sigmoid(k.mul(rate, input)))
                   : k.neg(k.mul(rate, k.softplus(input)));
     return k.max(g, lowest);

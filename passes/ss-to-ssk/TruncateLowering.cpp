@@ -90,7 +90,7 @@ Value CompactLowering::largestWeight() {
 }
 
 Value CompactLowering::threshold(ss::PolicyAttr policy, Value largest) {
-  Value lowest = k.mul(largest, k.real(kZeroShare));
+  Value lowest = k.mul(largest, k.constant("zero_share", kZeroShare));
   if (noise)
     lowest = k.max(lowest, noise);
   switch (policy.getKind()) {

@@ -1,10 +1,12 @@
 //===- Prepare.cpp - Makes a kernel ready for the printers ----------------===//
 
+#include "dialect/ssk/SSKNames.h"
 #include "passes/ssk/AccessWidth.h"
 #include "passes/ssk/Passes.h"
 #include "passes/ssk/ScratchSlots.h"
 #include "passes/ssk/SyncPlacement.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 
 namespace sinkstate::ssk {
@@ -27,6 +29,7 @@ struct Prepare : public sinkstate::ssk::impl::SSKPreparePassBase<Prepare> {
     assignScratchSlots(getOperation());
     fitBlock();
     insertSyncs();
+    nameConstants();
   }
 
   void duplicateSplats();
@@ -35,6 +38,7 @@ struct Prepare : public sinkstate::ssk::impl::SSKPreparePassBase<Prepare> {
   void setPitches();
   void fitBlock();
   void insertSyncs();
+  void nameConstants();
 };
 } // namespace
 
@@ -160,4 +164,12 @@ void Prepare::insertSyncs() {
     SyncOp::create(builder, op->getLoc());
     ++syncs;
   }
+}
+
+/// Folding has dropped where constants came from; their names are kept as attributes.
+void Prepare::nameConstants() {
+  getOperation().walk([&](arith::ConstantOp constant) {
+    if (auto name = constant->getAttrOfType<StringAttr>(kConstantNameAttr))
+      constant->setLoc(NameLoc::get(name, getOperation().getLoc()));
+  });
 }

@@ -33,6 +33,11 @@ static cl::opt<bool>
     noCpu("no-cpu", cl::desc("Leave the CPU code out"), cl::cat(category));
 static cl::opt<bool> noCuda("no-cuda", cl::desc("Leave the CUDA sources out"),
                             cl::cat(category));
+static cl::list<std::string> cubins(
+    "cubin",
+    cl::desc("GPU architectures to have machine code for, such as sm_90a (default: "
+             "none): engines on these need not compile the kernels at their first start"),
+    cl::value_desc("arch"), cl::CommaSeparated, cl::cat(category));
 static cl::opt<bool> init(
     "init",
     cl::desc("Add the kernels that start states from dense matrices after a "
@@ -73,6 +78,10 @@ static llvm::Expected<sinkstate::PackageOptions> readOptions() {
     return llvm::createStringError(
         "--no-cpu and --no-cuda, expected at most one of them: a package has "
         "code for a processor, a GPU or both");
+  if (noCuda && !cubins.empty())
+    return llvm::createStringError(
+        "--no-cuda and --cubin, expected one of them");
+  options.cubins.assign(cubins.begin(), cubins.end());
   if (!levels.empty())
     options.cpuLevels.assign(levels.begin(), levels.end());
   if (noCpu)
