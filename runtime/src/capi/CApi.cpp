@@ -184,6 +184,7 @@ ss_result ss_decode_layer(ss_engine *engine, int32_t layer,
     const EngineCall call(engine);
     decodeConverted(*engine->engine, engine->conversion.get(), layer,
                     readDecodeArgs(args), nullptr);
+    const NvtxRange range("sinkstate decode", nameOfLayer(engine, layer));
   });
 }
 
@@ -193,6 +194,7 @@ ss_result ss_begin_step(ss_engine *engine, const int32_t *slots, int32_t batch,
     const EngineCall call(engine);
     requireBatch(engine, slots, batch);
     engine->engine->beginStep({slots, size_t(batch)}, stream);
+    const NvtxRange range("sinkstate begin step");
   });
 }
 
@@ -202,6 +204,7 @@ ss_result ss_end_step(ss_engine *engine, const int32_t *slots, int32_t batch,
     const EngineCall call(engine);
     requireBatch(engine, slots, batch);
     engine->engine->endStep({slots, size_t(batch)}, stream);
+    const NvtxRange range("sinkstate end step");
   });
 }
 

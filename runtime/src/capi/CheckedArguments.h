@@ -4,6 +4,7 @@
 
 #include "capi/Failure.h"
 #include "engine/StateEngine.h"
+#include "observe/Nvtx.h"
 
 #include "capi/RowConversion.h"
 
@@ -75,6 +76,15 @@ template <typename Struct> void writeStruct(Struct *out, const Struct &value) {
   const uint32_t size = out->struct_size;
   std::memcpy(out, &value, size);
   out->struct_size = size;
+}
+
+/// For ranges: the layer's name, "" where there is no such layer.
+inline const std::string &nameOfLayer(const ss_engine *engine, int32_t layer) {
+  static const std::string none;
+  const auto &layers = engine->engine->manifestOf().layers;
+  return layer >= 0 && size_t(layer) < layers.size()
+             ? layers[size_t(layer)].name
+             : none;
 }
 
 // Sizes of the structs in the first header.

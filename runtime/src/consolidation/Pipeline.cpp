@@ -2,6 +2,8 @@
 
 #include "consolidation/Pipeline.h"
 
+#include "observe/Nvtx.h"
+
 #include <algorithm>
 #include <cmath>
 #include <exception>
@@ -92,7 +94,10 @@ std::unique_ptr<HostJob> Pipeline::take() {
 
 void Pipeline::runDownloads() {
   while (std::optional<HostJob *> job = toDownload.pop()) {
-    transfer.download(**job);
+    {
+      const runtime::NvtxRange range("sinkstate download");
+      transfer.download(**job);
+    }
     // The job may be at its end, and gone, once its last task is in.
     const size_t states = (*job)->states.size();
     for (size_t i = 0; i < states; ++i)
@@ -105,6 +110,7 @@ void Pipeline::runSvds() {
   while (std::optional<SvdTask> task = toDecompose.pop()) {
     StateCopy &state = task->job->states[task->state];
     if (*state.stage == ReadStage::copied) {
+      const runtime::NvtxRange range("sinkstate SVD");
       try {
         svd(state);
         state.done = true;
@@ -120,7 +126,10 @@ void Pipeline::runSvds() {
 
 void Pipeline::runUploads() {
   while (std::optional<HostJob *> job = toUpload.pop()) {
-    transfer.upload(**job);
+    {
+      const runtime::NvtxRange range("sinkstate upload");
+      transfer.upload(**job);
+    }
     if (!finished.push(*job))
       return;
   }
