@@ -83,20 +83,24 @@ SS_API int32_t ss_abi_version(void);
 
 typedef enum ss_log_level {
   SS_LOG_OFF = 0,
-  SS_LOG_ERROR = 1,   /* a call failed with a fault of the library or device */
+  SS_LOG_ERROR = 1,   /* a call failed with SS_INTERNAL, SS_DEVICE_ERROR or
+                         SS_DEVICE_LOST: a fault of the library or device */
   SS_LOG_WARNING = 2, /* work goes on, with less precision or more memory */
-  SS_LOG_INFO = 3,    /* once per engine */
+  SS_LOG_INFO = 3,    /* once per engine, or kernel that is no plain hit */
   SS_LOG_DEBUG = 4    /* single events, such as a dropped consolidation */
 } ss_log_level;
 
-/* `message` is one line and lives during the call; `subject` is a fixed word
- * ("engine", "consolidation", "memory", "call"). May be called on any thread,
+/* `message` is one line and lives during the call; `subject` is a fixed word:
+ * "engine", "consolidation", "memory", "cache" (the kernel cache, SS_DUMP_DIR and
+ * SS_OVERRIDE_DIR) or "call" (of every SS_LOG_ERROR; the line begins with the
+ * function's name and is ss_last_error otherwise). May be called on any thread,
  * also while an engine's call runs: do not call that engine from it. */
 typedef void (*ss_log_callback)(void *context, ss_log_level level,
                                 const char *subject, const char *message);
 
 /* One callback for the process; NULL: none, the default. Not while engines are
- * in use. */
+ * in use. While there is none, lines of the subject "cache" go to standard error,
+ * since what they say has been asked for by the environment. */
 SS_API ss_result ss_log_set(ss_log_callback callback, void *context,
                             ss_log_level most);
 

@@ -6,6 +6,7 @@
 #include "consolidation/RowOrder.h"
 #include "engine/StatusBits.h"
 #include "engine/Stopwatch.h"
+#include "observe/Log.h"
 
 #include <algorithm>
 #include <cmath>
@@ -289,6 +290,9 @@ void Consolidator::land(HostJob &job) {
     }
     landState(layer, copy);
     const int64_t late =
+      writeLog(SS_LOG_DEBUG, "consolidation", "slot ", slot,
+               ": a result of layer '", layer.manifest().name,
+               "' was dropped");
         positionOf(job.job.layer, slot) -
         startedAt[size_t(job.job.layer) * slotCount + size_t(slot)];
     counters.consolidation_lag_sum += late;
