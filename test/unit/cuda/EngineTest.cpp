@@ -2,10 +2,20 @@
 
 #include "CudaUnderTest.h"
 
+#include "../environment/ScopedVariable.h"
+
+#include "cuda/CudaEngine.h"
 #include "cuda/CudaLayout.h"
+#include "handover/InitialState.h"
 #include "hash/Sha256.h"
 
+#include "nvrtc/Nvrtc.h"
+#include "package/Manifest.h"
+
 #include <nlohmann/json.hpp>
+
+#include <fstream>
+#include <thread>
 
 using namespace sinkstate;
 using namespace sinkstate::test;
@@ -186,7 +196,10 @@ TEST_F(CudaEngines, QuoteTheCompiler) {
   json["cuda"][0]["sha256"] = sha256Hex(wrong);
   source.manifest = json.dump();
   source.write();
-  expectNoEngine(cudaOptions(1), SS_DEVICE_ERROR,
+  // Text that we printed is not for its reader to mend.
+  expectNoEngine(cudaOptions(1), SS_INTERNAL,
+                 "NVRTC 13.0 rejects 'layer0_decode.cu' for sm_90a: the printed "
+                 "kernel is wrong, report it: "
                  "layer0_decode.cu(1): error: #error directive");
 }
 
@@ -205,20 +218,35 @@ TEST_F(CudaEngines, CompileNothingASecondTime) {
 
 TEST_F(CudaEngines, UseMachineCodeOfThePackageForThisGpu) {
   const std::string cubin = "FAKE from the package", wrong = "not loaded";
-  source.writeFile("cuda/decode.sm_90.cubin", cubin);
-  source.writeFile("cuda/decode.sm_80.cubin", wrong);
   source.writeFile("cuda/layer0_decode.cu", "#error\n"); // is not read
-  nlohmann::json json = nlohmann::json::parse(source.manifest);
-  json["cuda"][0]["cubins"] = {{{"arch", "sm_80"},
-                                {"file", "cuda/decode.sm_80.cubin"},
-                                {"sha256", sha256Hex(wrong)}},
-                               {{"arch", "sm_90"},
-                                {"file", "cuda/decode.sm_90.cubin"},
-                                {"sha256", sha256Hex(cubin)}}};
-  source.manifest = json.dump();
-  source.write();
-  Package package = Package::open(source.folder());
-  Engine engine(package, cudaOptions(1));
+  const auto machineCode = [&](const std::string &architecture,
+                               const std::string &content) {
+    const std::string file = "cuda/decode." + architecture + ".cubin";
+    source.writeFile(file, content);
+    return nlohmann::json{{"arch", architecture},
+                          {"file", file},
+                          {"sha256", sha256Hex(content)}};
+  };
+  const nlohmann::json original = nlohmann::json::parse(source.manifest);
+  // Its own architecture wins, wherever it stands; without its own features, it
+  // does as well; another's never.
+  for (const std::vector<std::string> &architectures :
+       {std::vector<std::string>{"sm_80", "sm_90"},
+        {"sm_90", "sm_90a", "sm_100"},
+        {"sm_90a", "sm_90"}}) {
+    nlohmann::json json = original, cubins = nlohmann::json::array();
+    const bool own = std::count(architectures.begin(), architectures.end(),
+                                "sm_90a") > 0;
+    for (const std::string &architecture : architectures)
+      cubins.push_back(machineCode(
+          architecture,
+          architecture == (own ? "sm_90a" : "sm_90") ? cubin : wrong));
+    json["cuda"][0]["cubins"] = cubins;
+    source.manifest = json.dump();
+    source.write();
+    Package package = Package::open(source.folder());
+    EXPECT_NO_THROW(Engine(package, cudaOptions(1)));
+  }
 }
 
 TEST_F(CudaEngines, AskForDynamicSharedMemory) {
@@ -271,6 +299,69 @@ TEST_F(CudaEngines, LaunchMoreBlocksThanASecondGridDimensionHas) {
   }
   const int32_t batch = 40000;
   Package package = Package::open(source.folder());
+TEST_F(CudaEngines, NameTheFileOfAnOverrideThatIsRejected) {
+  TemporaryFolder overrides;
+  const std::string file = overrides.path() + "/layer0_decode.cu";
+  std::ofstream(file) << "#error\n";
+  ScopedVariable variable("SS_OVERRIDE_DIR", overrides.path().c_str());
+  expectNoEngine(cudaOptions(1), SS_INVALID_ARGUMENT,
+                 "NVRTC 13.0 rejects '" + file +
+                     "' for sm_90a: correct it, or take it out of "
+                     "SS_OVERRIDE_DIR: " +
+                     file + "(1): error: #error directive");
+}
+
+TEST_F(CudaEngines, NeedAnNvrtcThatKnowsTheGpu) {
+  fake_set_capability(10, 3);
+  for (const char *part :
+       {"NVRTC 13.0 ('" SS_FAKE_NVRTC "') does not compile for 'sm_103', "
+        "expected one of sm_90",
+        "(GPU 0, Fake GPU)"})
+    expectNoEngine(cudaOptions(1), SS_DEVICE_UNAVAILABLE, part);
+}
+
+TEST_F(CudaEngines, SayWhichPartOfNvrtcIsMissing) {
+  const std::string log = "nvrtc: error: failed to open "
+                          "libnvrtc-builtins.so.13.0.";
+  fake_nvrtc_fail(7, log.c_str());
+  expectNoEngine(cudaOptions(1), SS_DEVICE_UNAVAILABLE,
+                 "NVRTC 13.0 ('" SS_FAKE_NVRTC "') does not find its "
+                 "libnvrtc-builtins (" + log + "), expected it beside that "
+                 "file: install all of the package cuda-nvrtc");
+  fake_nvrtc_fail(1, "");
+  expectNoEngine(cudaOptions(1), SS_OUT_OF_MEMORY, "no memory to compile");
+  fake_nvrtc_fail(0, "");
+}
+
+TEST(Nvrtc, ThatIsTooOldIsNamed) {
+  for (auto [major, minor] : {std::pair(12, 3), {11, 8}}) {
+    fake_nvrtc_set_version(major, minor);
+    auto opened = nvrtc::Library::open(SS_FAKE_NVRTC);
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error(), "NVRTC " + std::to_string(major) + "." +
+                                  std::to_string(minor) + " ('" SS_FAKE_NVRTC
+                                  "') is too old, expected 12.4 or newer: "
+                                  "update NVRTC, or set SS_NVRTC to a newer "
+                                  "one");
+  }
+  fake_nvrtc_set_version(13, 0);
+}
+
+TEST_F(CudaEngines, CompileTheirKernelsInParallel) {
+  if (std::thread::hardware_concurrency() < 2)
+    GTEST_SKIP() << "one processor compiles one kernel after the other";
+  fake_nvrtc_meet(2);
+  const Package package = Package::open(source.folder());
+  EXPECT_NO_THROW(Engine(package, cudaOptions(1)));
+  fake_nvrtc_meet(0);
+}
+
+TEST_F(CudaEngines, CompileForAllFeaturesOfTheirGpu) {
+  const Package package = Package::open(source.folder());
+  Engine engine(package, cudaOptions(1));
+  EXPECT_STREQ(fake_nvrtc_architecture(), "sm_90a");
+}
+
   ss_engine_options options = cudaOptions(batch);
   options.row_capacity = 16;
   Engine engine(package, options);

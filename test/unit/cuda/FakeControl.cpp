@@ -36,6 +36,10 @@ void fake_reset(void) {
 }
 void fake_set_version(int version) { machine.version = version; }
 void fake_set_device_count(int count) { machine.devices = count; }
+void fake_set_capability(int major, int minor) {
+  machine.major = major;
+  machine.minor = minor;
+}
 void fake_set_memory_limit(size_t bytes) { machine.limit = bytes; }
 void fake_set_granularity(size_t bytes) { machine.granularity = bytes; }
 void fake_hide(const char *symbol) { machine.hidden.insert(symbol); }
