@@ -249,6 +249,9 @@ typedef struct ss_memory_plan {
 SS_API ss_result ss_engine_plan(const ss_package *package,
                                 const ss_engine_options *options,
                                 ss_memory_plan *out);
+  int64_t hand_over; /* CUDA: what snapshots, forks and dense states (handover.h)
+                        take at most for what is on its way, beside both: the
+                        first such calls allocate it, and the engine keeps it */
 
 SS_API ss_result ss_engine_create(const ss_package *package,
                                   const ss_engine_options *options,
@@ -484,6 +487,8 @@ typedef struct ss_statistics {
 SS_API ss_result ss_engine_statistics(const ss_engine *engine,
                                       ss_statistics *out);
 
+  int64_t hand_over_bytes;  /* CUDA: of a memory plan's hand_over, what is
+                               allocated now; not in allocated_bytes */
 /* The slots in use of one layer, now. */
 typedef struct ss_layer_statistics {
   uint32_t struct_size;
@@ -494,7 +499,9 @@ typedef struct ss_layer_statistics {
   int32_t rank_max;
   int32_t buffered_max;    /* most pairs in a buffer */
   int64_t dense_bytes, live_bytes; /* as in ss_statistics */
-  int64_t allocated_bytes; /* on the CPU; 0 on CUDA, whose layers share pools */
+  int64_t allocated_bytes; /* CUDA: of the blocks of rows that its states have
+                              alone; tables and what is free in the pools, which
+                              layers share, belong to none */
 } ss_layer_statistics;
 SS_API ss_result ss_layer_get_statistics(const ss_engine *engine, int32_t layer,
                                          ss_layer_statistics *out);

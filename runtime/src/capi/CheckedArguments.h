@@ -93,6 +93,7 @@ constexpr size_t kFirstEngineOptions =
 constexpr size_t kFirstDecodeArgs = offsetof(ss_decode_args, slot_type);
 constexpr size_t kFirstStatistics =
     offsetof(ss_statistics, consolidations_started);
+constexpr size_t kFirstMemoryPlan = offsetof(ss_memory_plan, hand_over);
 
 inline ss_decode_args readDecodeArgs(const ss_decode_args *args) {
   return readStruct(args, kFirstDecodeArgs, ss_decode_args{}, "args",

@@ -34,6 +34,7 @@ void planMemory(const Package &package, const ss_engine_options &options,
       layout.bytes + CudaConsolidator::plannedBytes(package.manifest(), layout,
                                                     options);
   plan.dense = layout.denseBytes;
+  plan.hand_over = mostHandOverBytes(package.manifest(), layout);
   if (!layout.pooled)
     return;
   const PoolPlan pools = planPools(package.manifest(), layout);
