@@ -192,17 +192,21 @@ typedef struct ss_engine_options {
   int32_t consolidation;     /* an ss_consolidation; -1: CPU inline, CUDA off,
                                 or asynchronous where consolidate_every is
                                 positive */
-  int32_t consolidation_threads; /* of the SVDs, 1 to 256; 0: one. The download
-                                and the upload have one more each, and CUDA one
-                                that watches the device */
+  int32_t consolidation_threads; /* of the SVDs, 1 to 256; 0: a quarter of the
+                                processors that the process may use, 1 to 8. The
+                                download and the upload have one more each, and
+                                CUDA one that watches the device */
   int32_t consolidation_lag; /* deterministic: tokens of the request between a
                                 compaction and the landing of its result; -1:
                                 half the layer's buffer */
   int32_t consolidation_cpu_count; /* 0: threads are not pinned */
   const int32_t *consolidation_cpus; /* processors for the threads of
-                                consolidation: download, upload, then SVDs, from
-                                the beginning again where there are fewer. Read
-                                during ss_engine_create only */
+                                consolidation: download, upload, SVDs, then the
+                                one that watches the device, from the beginning
+                                again where there are fewer. One that a thread
+                                cannot be bound to leaves it unbound, with a
+                                warning in the log. Read during ss_engine_create
+                                only */
   int32_t max_batch;         /* rows times tokens of the largest call whose
                                 arrays are not int32 slots, negative padding and
                                 f32 (on CUDA: f32 where kernels read it, see
@@ -245,13 +249,13 @@ typedef struct ss_memory_plan {
   int64_t worst_case;
   int64_t expected;
   int64_t dense; /* the same states kept dense in f32, for comparison */
+  int64_t hand_over; /* CUDA: what snapshots, forks and dense states (handover.h)
+                        take at most for what is on its way, beside both: the
+                        first such calls allocate it, and the engine keeps it */
 } ss_memory_plan;
 SS_API ss_result ss_engine_plan(const ss_package *package,
                                 const ss_engine_options *options,
                                 ss_memory_plan *out);
-  int64_t hand_over; /* CUDA: what snapshots, forks and dense states (handover.h)
-                        take at most for what is on its way, beside both: the
-                        first such calls allocate it, and the engine keeps it */
 
 SS_API ss_result ss_engine_create(const ss_package *package,
                                   const ss_engine_options *options,
@@ -483,12 +487,12 @@ typedef struct ss_statistics {
   int64_t out_of_range;     /* folds after which a dense state of f16 had status
                                bit 16. CPU: where there was no memory for its
                                factors */
+  int64_t hand_over_bytes;  /* CUDA: of a memory plan's hand_over, what is
+                               allocated now; not in allocated_bytes */
 } ss_statistics;
 SS_API ss_result ss_engine_statistics(const ss_engine *engine,
                                       ss_statistics *out);
 
-  int64_t hand_over_bytes;  /* CUDA: of a memory plan's hand_over, what is
-                               allocated now; not in allocated_bytes */
 /* The slots in use of one layer, now. */
 typedef struct ss_layer_statistics {
   uint32_t struct_size;
