@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <mutex>
 #include <set>
+#include <thread>
 
 #include <pthread.h>
 #include <sched.h>
@@ -88,6 +90,32 @@ TEST(Pipeline, ACancelledStateIsNotDecomposed) {
   job = pipeline.take();
   EXPECT_FALSE(job->states[0].done);
   EXPECT_TRUE(job->states[1].done);
+}
+
+/// Half of the states are overtaken between download and SVD.
+class OvertakenTransfer : public FakeTransfer {
+public:
+  bool isWanted(const HostJob &, const StateCopy &copy) const override {
+    return copy.state % 2 == 0;
+  }
+  void upload(HostJob &) override {}
+};
+
+TEST(Pipeline, AnOvertakenStateIsNotDecomposedAndDoesNotShortenTheOthers) {
+  OvertakenTransfer transfer;
+  constexpr double kSeconds = 2e-3;
+  const auto slow = [&](StateCopy &state) {
+    negate(state);
+    std::this_thread::sleep_for(std::chrono::duration<double>(kSeconds));
+  };
+  Pipeline pipeline(transfer, {2, 2, {}}, slow);
+  pipeline.submit(jobOf(1, 8));
+  const std::unique_ptr<HostJob> job = pipeline.take();
+  ASSERT_TRUE(job);
+  for (const StateCopy &copy : job->states)
+    EXPECT_EQ(copy.done, copy.state % 2 == 0);
+  // Four ran; a job of eight takes twice as long, of all threads together.
+  EXPECT_GE(job->job.work, 8 * kSeconds);
 }
 
 TEST(Pipeline, AnSvdThatFindsNoMemoryLeavesItsStateAlone) {
