@@ -32,7 +32,7 @@ public:
     cuda::CurrentContext current(*context);
     stream = std::make_unique<cuda::OwnStream>(context);
     kernels = std::make_unique<cuda::PackageKernels>(
-        context, *package, cuda::KernelCompiler(context->architecture()));
+        context, *package, cuda::KernelCompiler(*context));
   }
   LoadedKernels(const LoadedKernels &) = delete;
   LoadedKernels &operator=(const LoadedKernels &) = delete;

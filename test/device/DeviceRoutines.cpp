@@ -71,7 +71,7 @@ extern "C" __global__ void widen(const unsigned *registers, float *wide) {
 class DeviceRoutines final : public RoutineRunner {
 public:
   explicit DeviceRoutines(std::shared_ptr<const Context> gpu)
-      : context(std::move(gpu)), compiler(context->architecture()) {}
+      : context(std::move(gpu)), compiler(*context) {}
 
   std::vector<int32_t> coreSvd(int m, std::vector<double> c,
                                std::vector<double> &xt,

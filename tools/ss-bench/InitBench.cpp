@@ -44,7 +44,7 @@ public:
       : session(session), options(options), spectra(spectra),
         layer(layerWithInit(package.manifest())),
         kernels(session.sharedContext(), package,
-                KernelCompiler(session.sharedContext()->architecture())),
+                KernelCompiler(*session.sharedContext())),
         most(mostInitialRows(layer)), width(layer.dk + layer.dv),
         floats(int64_t(layer.dk) * layer.dv) {
     chunk = chunkStates();

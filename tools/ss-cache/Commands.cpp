@@ -169,6 +169,13 @@ int runOnCache(const Options &options, std::ostream &out,
            << "' is no folder, expected the kernel cache's\n";
     return kWrongUse;
   }
+  // A folder that somebody named is there, or the name is wrong; one of the
+  // environment comes into being with the first kernel.
+  if (!options.cacheFolder.empty() && !std::filesystem::exists(found)) {
+    errors << "ss-cache: --cache-dir '" << printable(folder)
+           << "' is not there, expected the folder of a kernel cache\n";
+    return kWrongUse;
+  }
   const EntryStore store(folder, settings->formatVersion, settings->lock);
   switch (options.command) {
   case Command::List:

@@ -84,6 +84,8 @@ const ValueOption valueOptions[] = {
      "after the text, sample N bytes with compressed states and print the "
      "first request's (0)"},
     {"seed", &OptionTexts::seed, "S", "seed of --generate (0)"},
+    {"log", &OptionTexts::log, "off|error|warning|info|debug",
+     "print what the library says up to this level to standard error (off)"},
     {"json", &OptionTexts::json, "FILE", "write the figures to FILE"},
     {"svg", &OptionTexts::svg, "FILE",
      "draw the stored ranks of the first request over time into FILE"},

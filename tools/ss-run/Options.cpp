@@ -134,6 +134,18 @@ void applyConsolidation(Checker &checker, const OptionTexts &texts,
                  "no such option with --consolidation off");
 }
 
+/// As numbered in ss_log_level.
+void applyLog(Checker &checker, const OptionTexts &texts, RunOptions &options) {
+  const char *const levels[] = {"off", "error", "warning", "info", "debug"};
+  const auto *found =
+      std::find(std::begin(levels), std::end(levels), texts.log);
+  if (found != std::end(levels))
+    options.log = static_cast<int>(found - std::begin(levels));
+  else if (!texts.log.empty())
+    checker.fail("log", "'" + texts.log + "'",
+                 "off, error, warning, info or debug");
+}
+
 /// "cpu", "cuda" or "cuda:1". What an engine does by itself depends on it: a
 /// GPU consolidates only where it is asked to, and states with a fixed number of
 /// rows do not go dense.
@@ -345,6 +357,7 @@ Result<RunOptions> ss_run::checkOptions(const OptionTexts &texts,
   integer("threads", texts.threads, options.threads, 1, 1024);
   integer("generate", texts.generate, options.generate, 0, maxCount);
   integer("row-capacity", texts.rowCapacity, options.rowCapacity, 0, maxCount);
+  applyLog(checker, texts, options);
   applyDevice(checker, texts, options);
   applyConsolidation(checker, texts, options);
   options.denseFallback = checker.onOff("dense-fallback", texts.denseFallback,

@@ -72,6 +72,7 @@ struct RunOptions {
   bool timing = false;
   bool stats = false;
   int consolidation = -1; ///< an ss_consolidation; -1: what the device does
+  int log = 0; ///< an ss_log_level: what is printed of the library's messages
   /// Whether the user named the value: a package brings its own.
   bool policyGiven = false, coreGiven = false, storageGiven = false,
        roundingGiven = false, activeGiven = false, bufferGiven = false;
@@ -96,7 +97,7 @@ struct OptionTexts {
   std::string policy, core, storage, rounding, dense, denseFallback, device, rowCapacity;
   std::string tokens, prefill, from, active, buffer, consolidate, consolidation, batch,
       threads, generate,
-      seed;
+      seed, log;
   bool timing = false;
   bool stats = false;
 };

@@ -367,6 +367,18 @@ Status calibrate(const CalibrationOptions &options) {
   return commit(*file, formatMeans(model->config, *means));
 }
 
+/// "ss-run: warning (memory): ...". One call, so that lines of threads do not mix.
+void printMessage(void *, ss_log_level level, const char *subject,
+                  const char *message) {
+  const char *const names[] = {"off", "error", "warning", "info", "debug"};
+  std::fprintf(stderr, "ss-run: %s (%s): %s\n", names[level], subject, message);
+}
+
+void listen(const RunOptions &options) {
+  if (options.log != SS_LOG_OFF)
+    ss_log_set(printMessage, nullptr, static_cast<ss_log_level>(options.log));
+}
+
 /// Exit codes, as --help lists them.
 constexpr int exitDone = 0, exitWrong = 1, exitNoDevice = 3;
 
@@ -402,6 +414,7 @@ int main(int argc, char **argv) {
         checkVariants(line->texts, compilerHalf());
     if (!variants)
       return fail(variants.takeError());
+    listen(variants->front());
     if (Status status = compareVariants(*variants))
       return fail(*status);
     return exitDone;
@@ -409,6 +422,7 @@ int main(int argc, char **argv) {
   Result<RunOptions> options = checkOptions(line->texts, compilerHalf());
   if (!options)
     return fail(options.takeError());
+  listen(*options);
   if (Status status = run(*options))
     return fail(*status);
   return exitDone;

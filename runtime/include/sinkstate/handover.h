@@ -78,9 +78,10 @@ SS_API ss_result ss_slot_position(const ss_engine *engine, int32_t slot,
  * and little-endian on every host; a library of a later minor version reads it.
  * A restored slot continues with the bits of the original. All calls are for
  * slots between steps. On CUDA they come after what `stream` has and return when
- * they are done; they, forks and dense states take up to 320 MiB of device
- * memory for what is on its way when they first need it, which
- * `allocated_bytes` does not count and the engine keeps. */
+ * they are done; they, forks and dense states take device memory for what is on
+ * its way when they first need it, which the engine keeps: at most `hand_over` of
+ * ss_engine_plan (64 MiB, and up to 256 for matrices), counted by
+ * `hand_over_bytes`, not by `allocated_bytes`. */
 
 /* Bytes that ss_snapshot_write takes now. SS_NOT_SUPPORTED where a layer has form
  * deferred, as the other calls for snapshots, and dense states of such a layer. */

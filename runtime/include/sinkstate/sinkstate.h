@@ -87,20 +87,24 @@ SS_API int32_t ss_abi_version(void);
 
 typedef enum ss_log_level {
   SS_LOG_OFF = 0,
-  SS_LOG_ERROR = 1,   /* a call failed with a fault of the library or device */
+  SS_LOG_ERROR = 1,   /* a call failed with SS_INTERNAL, SS_DEVICE_ERROR or
+                         SS_DEVICE_LOST: a fault of the library or device */
   SS_LOG_WARNING = 2, /* work goes on, with less precision or more memory */
-  SS_LOG_INFO = 3,    /* once per engine */
+  SS_LOG_INFO = 3,    /* once per engine, or kernel that is no plain hit */
   SS_LOG_DEBUG = 4    /* single events, such as a dropped consolidation */
 } ss_log_level;
 
-/* `message` is one line and lives during the call; `subject` is a fixed word
- * ("engine", "consolidation", "memory", "call"). May be called on any thread,
+/* `message` is one line and lives during the call; `subject` is a fixed word:
+ * "engine", "consolidation", "memory", "cache" (the kernel cache, SS_DUMP_DIR and
+ * SS_OVERRIDE_DIR) or "call" (of every SS_LOG_ERROR; the line begins with the
+ * function's name and is ss_last_error otherwise). May be called on any thread,
  * also while an engine's call runs: do not call that engine from it. */
 typedef void (*ss_log_callback)(void *context, ss_log_level level,
                                 const char *subject, const char *message);
 
 /* One callback for the process; NULL: none, the default. Not while engines are
- * in use. */
+ * in use. While there is none, lines of the subject "cache" go to standard error,
+ * since what they say has been asked for by the environment. */
 SS_API ss_result ss_log_set(ss_log_callback callback, void *context,
                             ss_log_level most);
 
@@ -194,17 +198,21 @@ typedef struct ss_engine_options {
   int32_t consolidation;     /* an ss_consolidation; -1: CPU inline, CUDA off,
                                 or asynchronous where consolidate_every is
                                 positive */
-  int32_t consolidation_threads; /* of the SVDs, 1 to 256; 0: one. The download
-                                and the upload have one more each, and CUDA one
-                                that watches the device */
+  int32_t consolidation_threads; /* of the SVDs, 1 to 256; 0: a quarter of the
+                                processors that the process may use, 1 to 8. The
+                                download and the upload have one more each, and
+                                CUDA one that watches the device */
   int32_t consolidation_lag; /* deterministic: tokens of the request between a
                                 compaction and the landing of its result; -1:
                                 half the layer's buffer */
   int32_t consolidation_cpu_count; /* 0: threads are not pinned */
   const int32_t *consolidation_cpus; /* processors for the threads of
-                                consolidation: download, upload, then SVDs, from
-                                the beginning again where there are fewer. Read
-                                during ss_engine_create only */
+                                consolidation: download, upload, SVDs, then the
+                                one that watches the device, from the beginning
+                                again where there are fewer. One that a thread
+                                cannot be bound to leaves it unbound, with a
+                                warning in the log. Read during ss_engine_create
+                                only */
   int32_t max_batch;         /* rows times tokens of the largest call whose
                                 arrays are not int32 slots, negative padding and
                                 f32 (on CUDA: f32 where kernels read it, see
@@ -247,6 +255,9 @@ typedef struct ss_memory_plan {
   int64_t worst_case;
   int64_t expected;
   int64_t dense; /* the same states kept dense in f32, for comparison */
+  int64_t hand_over; /* CUDA: what snapshots, forks and dense states (handover.h)
+                        take at most for what is on its way, beside both: the
+                        first such calls allocate it, and the engine keeps it */
 } ss_memory_plan;
 SS_API ss_result ss_engine_plan(const ss_package *package,
                                 const ss_engine_options *options,
@@ -510,6 +521,8 @@ typedef struct ss_statistics {
   int64_t out_of_range;     /* folds after which a dense state of f16 had status
                                bit 16. CPU: where there was no memory for its
                                factors */
+  int64_t hand_over_bytes;  /* CUDA: of a memory plan's hand_over, what is
+                               allocated now; not in allocated_bytes */
 } ss_statistics;
 SS_API ss_result ss_engine_statistics(const ss_engine *engine,
                                       ss_statistics *out);
@@ -524,7 +537,9 @@ typedef struct ss_layer_statistics {
   int32_t rank_max;
   int32_t buffered_max;    /* most pairs in a buffer */
   int64_t dense_bytes, live_bytes; /* as in ss_statistics */
-  int64_t allocated_bytes; /* on the CPU; 0 on CUDA, whose layers share pools */
+  int64_t allocated_bytes; /* CUDA: of the blocks of rows that its states have
+                              alone; tables and what is free in the pools, which
+                              layers share, belong to none */
 } ss_layer_statistics;
 SS_API ss_result ss_layer_get_statistics(const ss_engine *engine, int32_t layer,
                                          ss_layer_statistics *out);

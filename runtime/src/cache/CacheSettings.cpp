@@ -9,7 +9,7 @@
 
 namespace sinkstate::cache {
 
-void logToStandardError(std::string_view line) {
+void logToStandardError(LogLevel, std::string_view line) {
   const std::string text = "sinkstate: " + std::string(line) + "\n";
   // One call, so that the lines of several processes do not mix.
   while (::write(STDERR_FILENO, text.data(), text.size()) < 0 &&

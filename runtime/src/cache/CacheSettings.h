@@ -13,11 +13,15 @@
 
 namespace sinkstate::cache {
 
+/// Notice: what the user asked for, or waits for. Warning: something is wrong with
+/// a folder, a file or a variable.
+enum class LogLevel { Notice, Warning };
+
 /// Takes one line without its end.
-using Log = std::function<void(std::string_view)>;
+using Log = std::function<void(LogLevel, std::string_view)>;
 
 /// Writes "sinkstate: <line>" to standard error in one call.
-void logToStandardError(std::string_view line);
+void logToStandardError(LogLevel level, std::string_view line);
 
 struct CacheSettings {
   environment::CacheMode mode = environment::CacheMode::On;

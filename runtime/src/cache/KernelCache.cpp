@@ -20,10 +20,11 @@ KernelCache::KernelCache(CacheSettings given)
                              "names a folder for it");
 }
 
-Result<std::unique_ptr<KernelCache>> KernelCache::fromEnvironment() {
+Result<std::unique_ptr<KernelCache>> KernelCache::fromEnvironment(Log log) {
   Result<CacheSettings> settings = CacheSettings::fromEnvironment();
   if (!settings)
     return settings.takeError();
+  settings->log = std::move(log);
   return std::make_unique<KernelCache>(std::move(*settings));
 }
 
@@ -105,6 +106,7 @@ bool KernelCache::loadInto(CachedKernel &kernel, bool removeBroken) {
   LoadedEntry entry = store.load(kernel.key);
   if (entry.outcome == LoadOutcome::Broken && removeBroken)
     settings.log(
+        LogLevel::Warning,
         "kernel cache: an entry is broken and is made again: " + entry.problem +
         (store.remove(kernel.key) ? "" : " (it cannot be removed)"));
   if (entry.outcome != LoadOutcome::Found)
@@ -126,7 +128,7 @@ FileLock KernelCache::lockKey(const KernelKeyInputs &inputs,
   wait.timeout = settings.lockTimeout;
   wait.firstNotice = settings.lockNotice;
   wait.onWait = [&](const std::string &owner, std::chrono::seconds seconds) {
-    settings.log("kernel cache: waiting for " +
+    settings.log(LogLevel::Notice, "kernel cache: waiting for " +
                  (owner.empty() ? "another process" : owner) +
                  ", which compiles kernel '" + inputs.kernelName + "' (since " +
                  std::to_string(seconds.count()) + " s)");
@@ -135,7 +137,7 @@ FileLock KernelCache::lockKey(const KernelKeyInputs &inputs,
   if (lock.waited())
     ++waited;
   if (lock.outcome() == LockOutcome::Busy)
-    settings.log("kernel cache: kernel '" + inputs.kernelName +
+    settings.log(LogLevel::Warning, "kernel cache: kernel '" + inputs.kernelName +
                  "' is still being compiled elsewhere after " +
                  std::to_string(settings.lockTimeout.count() / 1000) +
                  " s: compiling it here as well");
@@ -147,7 +149,7 @@ FileLock KernelCache::lockKey(const KernelKeyInputs &inputs,
 void KernelCache::publish(const KernelKeyInputs &inputs, CachedKernel &kernel) {
   for (const auto &[name, bytes] : kernel.blobs)
     if (!isBlobName(name)) {
-      settings.log("kernel cache: kernel '" + inputs.kernelName +
+      settings.log(LogLevel::Warning, "kernel cache: kernel '" + inputs.kernelName +
                    "' is not kept: '" + name +
                    "' is not a plain name for a blob");
       return;
@@ -176,16 +178,17 @@ void KernelCache::replaceSource(KernelKeyInputs &inputs) {
     return;
   if (!isFolder(folder)) {
     if (!overrideFolderReported.exchange(true))
-      settings.log("SS_OVERRIDE_DIR is '" + folder +
+      settings.log(LogLevel::Warning, "SS_OVERRIDE_DIR is '" + folder +
                    "', expected a folder: no kernel is overridden");
     return;
   }
   Result<bool> replaced = applyOverride(folder, inputs);
   if (!replaced)
-    settings.log("kernel '" + inputs.kernelName +
+    settings.log(LogLevel::Warning, "kernel '" + inputs.kernelName +
                  "' is not overridden: " + replaced.error());
   else if (*replaced)
-    settings.log("kernel '" + inputs.kernelName + "' is overridden by '" +
+    settings.log(LogLevel::Notice,
+                 "kernel '" + inputs.kernelName + "' is overridden by '" +
                  overrideFile(folder, inputs.kernelName) + "'");
 }
 
@@ -202,7 +205,7 @@ void KernelCache::identifyBuild(KernelKeyInputs &inputs) {
 
 void KernelCache::dump(const Status &problem) {
   if (problem && !dumpFailed.exchange(true))
-    settings.log("SS_DUMP_DIR: " + problem->message);
+    settings.log(LogLevel::Warning, "SS_DUMP_DIR: " + problem->message);
 }
 
 /// Says so once: later calls find the mode changed.
@@ -212,7 +215,8 @@ void KernelCache::fallBack(CacheMode mode, const std::string &why) {
     if (before >= mode) // from on over read-only to off, never back
       return;
   while (!currentMode.compare_exchange_weak(before, mode));
-  settings.log(mode == CacheMode::Off
+  settings.log(LogLevel::Warning,
+               mode == CacheMode::Off
                    ? "kernel cache: off, every kernel is compiled: " + why
                    : "kernel cache: no new kernels are kept: " + why);
 }

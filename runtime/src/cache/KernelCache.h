@@ -51,7 +51,8 @@ using CompileKernel = std::function<Result<Blobs>(const KernelKeyInputs &)>;
 class KernelCache {
 public:
   explicit KernelCache(CacheSettings settings);
-  static Result<std::unique_ptr<KernelCache>> fromEnvironment();
+  static Result<std::unique_ptr<KernelCache>>
+  fromEnvironment(Log log = logToStandardError);
 
   /// The blobs of the kernel, compiled if the cache does not have them. Fails
   /// only where `compile` does; what `compile` throws becomes an error.

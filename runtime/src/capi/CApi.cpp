@@ -94,12 +94,14 @@ ss_result ss_engine_plan(const ss_package *package,
   return guarded([&] {
     require(package, "package");
     const ss_engine_options given = readOptions(options);
-    requireStruct(out, "out", "ss_memory_plan");
-    planEngine(*package->content, given, *out);
+    ss_memory_plan plan = readStruct(out, kFirstMemoryPlan, ss_memory_plan{},
+                                     "out", "ss_memory_plan");
+    planEngine(*package->content, given, plan);
     const int64_t conversion =
         RowConversion::bytesFor(package->content->manifest(), given.max_batch);
-    out->worst_case += conversion;
-    out->expected += conversion;
+    plan.worst_case += conversion;
+    plan.expected += conversion;
+    writeStruct(out, plan);
   });
 }
 
@@ -182,6 +184,7 @@ ss_result ss_decode_layer(ss_engine *engine, int32_t layer,
                           const ss_decode_args *args) {
   return guarded([&] {
     const EngineCall call(engine);
+    const NvtxRange range("sinkstate decode", nameOfLayer(engine, layer));
     decodeConverted(*engine->engine, engine->conversion.get(), layer,
                     readDecodeArgs(args), nullptr);
   });
@@ -191,6 +194,7 @@ ss_result ss_begin_step(ss_engine *engine, const int32_t *slots, int32_t batch,
                         void *stream) {
   return guarded([&] {
     const EngineCall call(engine);
+    const NvtxRange range("sinkstate begin step");
     requireBatch(engine, slots, batch);
     if (engine->conversion)
       engine->conversion->stepBegins(nullptr);
@@ -202,6 +206,7 @@ ss_result ss_end_step(ss_engine *engine, const int32_t *slots, int32_t batch,
                       void *stream) {
   return guarded([&] {
     const EngineCall call(engine);
+    const NvtxRange range("sinkstate end step");
     requireBatch(engine, slots, batch);
     engine->engine->endStep({slots, size_t(batch)}, stream);
     if (engine->conversion)

@@ -4,6 +4,7 @@
 
 #include "capi/Failure.h"
 #include "engine/StateEngine.h"
+#include "observe/Nvtx.h"
 
 #include "capi/RowConversion.h"
 
@@ -77,12 +78,22 @@ template <typename Struct> void writeStruct(Struct *out, const Struct &value) {
   out->struct_size = size;
 }
 
+/// For ranges: the layer's name, "" where there is no such layer.
+inline const std::string &nameOfLayer(const ss_engine *engine, int32_t layer) {
+  static const std::string none;
+  const auto &layers = engine->engine->manifestOf().layers;
+  return layer >= 0 && size_t(layer) < layers.size()
+             ? layers[size_t(layer)].name
+             : none;
+}
+
 // Sizes of the structs in the first header.
 constexpr size_t kFirstEngineOptions =
     offsetof(ss_engine_options, consolidation);
 constexpr size_t kFirstDecodeArgs = offsetof(ss_decode_args, slot_type);
 constexpr size_t kFirstStatistics =
     offsetof(ss_statistics, consolidations_started);
+constexpr size_t kFirstMemoryPlan = offsetof(ss_memory_plan, hand_over);
 
 inline ss_decode_args readDecodeArgs(const ss_decode_args *args) {
   return readStruct(args, kFirstDecodeArgs, ss_decode_args{}, "args",

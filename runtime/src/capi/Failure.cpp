@@ -2,6 +2,8 @@
 
 #include "capi/Failure.h"
 
+#include "observe/Log.h"
+
 #include <cstddef>
 
 namespace sinkstate::runtime {
@@ -22,5 +24,18 @@ void setLastError(const char *message) noexcept {
 }
 
 const char *lastError() noexcept { return lastErrorText; }
+
+ss_result reportFailure(ss_result code, const char *function,
+                        const char *message) noexcept {
+  setLastError(message);
+  if (code != SS_INTERNAL && code != SS_DEVICE_ERROR && code != SS_DEVICE_LOST)
+    return code;
+  try {
+    writeLog(SS_LOG_ERROR, "call", function, ": ", lastErrorText);
+  } catch (const std::exception &) {
+    // No memory for the line: the caller has the error all the same.
+  }
+  return code;
+}
 
 } // namespace sinkstate::runtime

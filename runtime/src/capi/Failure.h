@@ -49,23 +49,31 @@ template <typename... Parts>
 void setLastError(const char *message) noexcept;
 const char *lastError() noexcept;
 
-/// Runs `body` and turns whatever it throws into a result code.
-template <typename Body> ss_result guarded(Body &&body) noexcept {
+/// What a function of the C API that failed leaves: the last error, and a message
+/// where the fault is the library's or the device's. Returns `code`.
+ss_result reportFailure(ss_result code, const char *function,
+                        const char *message) noexcept;
+
+/// Runs `body` and turns whatever it throws into a result code. `function`: that
+/// which calls this one.
+template <typename Body>
+ss_result guarded(Body &&body,
+                  const char *function = __builtin_FUNCTION()) noexcept {
   try {
     body();
     return SS_OK;
   } catch (const Failure &failure) {
-    setLastError(failure.what());
-    return failure.code();
+    return reportFailure(failure.code(), function, failure.what());
   } catch (const std::bad_alloc &) {
-    setLastError("the host is out of memory: free slots or use fewer slots");
-    return SS_OUT_OF_MEMORY;
+    return reportFailure(
+        SS_OUT_OF_MEMORY, function,
+        "the host is out of memory: free slots or use fewer slots");
   } catch (const std::exception &error) {
-    setLastError(error.what());
-    return SS_INTERNAL;
+    return reportFailure(SS_INTERNAL, function, error.what());
   } catch (...) {
-    setLastError("an unknown exception reached the C boundary: report it");
-    return SS_INTERNAL;
+    return reportFailure(
+        SS_INTERNAL, function,
+        "an unknown exception reached the C boundary: report it");
   }
 }
 

@@ -28,6 +28,7 @@ ss_result ss_decode_layer_tokens(ss_engine *engine, int32_t layer,
                                  const ss_token_args *tokens) {
   return guarded([&] {
     const EngineCall call(engine);
+    const NvtxRange range("sinkstate decode", nameOfLayer(engine, layer));
     requireStruct(tokens, "tokens", "ss_token_args");
     decodeConverted(*engine->engine, engine->conversion.get(), layer,
                     readDecodeArgs(args), tokens);

@@ -20,6 +20,7 @@ std::span<const int32_t> slotsOf(const ss_engine &engine, const ss_rows &rows) {
 ss_result ss_begin_step_rows(ss_engine *engine, const ss_rows *rows) {
   return guarded([&] {
     const EngineCall call(engine);
+    const NvtxRange range("sinkstate begin step");
     requireStruct(rows, "rows", "ss_rows");
     if (engine->conversion)
       engine->conversion->stepEnds();
@@ -32,6 +33,7 @@ ss_result ss_begin_step_rows(ss_engine *engine, const ss_rows *rows) {
 ss_result ss_end_step_rows(ss_engine *engine, const ss_rows *rows) {
   return guarded([&] {
     const EngineCall call(engine);
+    const NvtxRange range("sinkstate end step");
     requireStruct(rows, "rows", "ss_rows");
     engine->engine->endStep(slotsOf(*engine, *rows), rows->stream);
     if (engine->conversion)

@@ -2,8 +2,12 @@
 
 #include "consolidation/Pipeline.h"
 
+#include "observe/Nvtx.h"
+
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <cstring>
 #include <exception>
 
 #include <pthread.h>
@@ -16,15 +20,21 @@ namespace {
 /// are put in.
 constexpr size_t kTasksPerThread = 4;
 
-void pin(std::thread &thread, int32_t cpu) {
+} // namespace
+
+void PipelineOptions::pin(std::thread &thread, size_t index) const {
+  if (cpus.empty())
+    return;
+  const int32_t cpu = cpus[index % cpus.size()];
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(size_t(cpu), &set);
-  // Where it fails the thread runs anywhere: slower, but right.
-  (void)pthread_setaffinity_np(thread.native_handle(), sizeof set, &set);
+  const int error =
+      pthread_setaffinity_np(thread.native_handle(), sizeof set, &set);
+  if (error != 0 && warn)
+    warn("a thread is not bound to processor " + std::to_string(cpu) + " (" +
+         std::strerror(error) + "): it runs on any");
 }
-
-} // namespace
 
 Pipeline::Pipeline(StateTransfer &transfer, const PipelineOptions &given,
                    std::function<void(StateCopy &)> svd)
@@ -46,9 +56,7 @@ Pipeline::Pipeline(StateTransfer &transfer, const PipelineOptions &given,
 
 void Pipeline::start(void (Pipeline::*run)()) {
   threads.emplace_back([this, run] { (this->*run)(); });
-  if (!options.cpus.empty())
-    pin(threads.back(),
-        options.cpus[(threads.size() - 1) % options.cpus.size()]);
+  options.pin(threads.back(), threads.size() - 1);
 }
 
 Pipeline::~Pipeline() { stop(); }
@@ -75,6 +83,10 @@ std::unique_ptr<HostJob> Pipeline::release(HostJob *done) {
                             [&](const auto &job) { return job.get() == done; });
   std::unique_ptr<HostJob> job = std::move(*found);
   jobs.erase(found);
+  // As if none had been overtaken: it is what such a job is expected to take.
+  const auto all = double(job->states.size());
+  const double ran = all - double(job->skipped);
+  job->job.work = ran > 0 ? 1e-9 * double(job->nanoseconds) * all / ran : 0;
   return job;
 }
 
@@ -92,7 +104,10 @@ std::unique_ptr<HostJob> Pipeline::take() {
 
 void Pipeline::runDownloads() {
   while (std::optional<HostJob *> job = toDownload.pop()) {
-    transfer.download(**job);
+    {
+      const runtime::NvtxRange range("sinkstate download");
+      transfer.download(**job);
+    }
     // The job may be at its end, and gone, once its last task is in.
     const size_t states = (*job)->states.size();
     for (size_t i = 0; i < states; ++i)
@@ -104,7 +119,13 @@ void Pipeline::runDownloads() {
 void Pipeline::runSvds() {
   while (std::optional<SvdTask> task = toDecompose.pop()) {
     StateCopy &state = task->job->states[task->state];
-    if (*state.stage == ReadStage::copied) {
+    const ReadStage stage = *state.stage;
+    if (stage == ReadStage::cancelled ||
+        !transfer.isWanted(*task->job, state)) {
+      ++task->job->skipped;
+    } else if (stage == ReadStage::copied) {
+      const runtime::NvtxRange range("sinkstate SVD");
+      const auto begin = std::chrono::steady_clock::now();
       try {
         svd(state);
         state.done = true;
@@ -112,6 +133,10 @@ void Pipeline::runSvds() {
         // No memory: the state stays as it is, and comes again after a
         // compaction.
       }
+      task->job->nanoseconds +=
+          std::chrono::duration_cast<std::chrono::nanoseconds>(
+              std::chrono::steady_clock::now() - begin)
+              .count();
     }
     if (task->job->left.fetch_sub(1) == 1 && !toUpload.push(task->job))
       return;
@@ -120,7 +145,10 @@ void Pipeline::runSvds() {
 
 void Pipeline::runUploads() {
   while (std::optional<HostJob *> job = toUpload.pop()) {
-    transfer.upload(**job);
+    {
+      const runtime::NvtxRange range("sinkstate upload");
+      transfer.upload(**job);
+    }
     if (!finished.push(*job))
       return;
   }

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -57,6 +58,8 @@ struct HostJob {
   Job job;
   std::vector<StateCopy> states;
   std::atomic<int64_t> left{0}; ///< SVDs to be done
+  std::atomic<int64_t> skipped{0}; ///< of them, not wanted any more
+  std::atomic<int64_t> nanoseconds{0}; ///< that the others took
   // Of the device; unused by the stages.
   std::vector<int64_t> positions; ///< per target, when its rows were read
   int32_t place = -1;             ///< where its results wait; negative: nowhere
@@ -73,14 +76,26 @@ public:
   /// Brings results to where the device can take them over in one short
   /// operation of its decode order.
   virtual void upload(HostJob &job) = 0;
+  /// Right before an SVD, on its thread: whether the result can still land. What is
+  /// overtaken in the queue then costs nothing.
+  virtual bool isWanted(const HostJob &, const StateCopy &) const {
+    return true;
+  }
 };
 
 struct PipelineOptions {
   int32_t svdThreads = 1;
   size_t places = 4; ///< of each queue, in jobs
-  /// Processors for the threads, one each, in the order download, upload, SVDs;
-  /// from the beginning again where there are fewer. Empty: not pinned.
-  std::vector<int32_t> cpus;
+  /// Processors for the threads, one each, in the order download, upload, SVDs, and
+  /// then what the owner has; from the beginning again where there are fewer.
+  /// Empty: not pinned.
+  std::vector<int32_t> cpus = {};
+  /// Is told of a thread that could not be pinned: it runs anywhere, which is
+  /// slower but right.
+  std::function<void(const std::string &)> warn = {};
+
+  /// Binds thread number `index` of that order.
+  void pin(std::thread &thread, size_t index) const;
 };
 
 class Pipeline {
@@ -94,7 +109,7 @@ public:
 
   /// At most `places` jobs may be under way; then it does not wait.
   void submit(std::unique_ptr<HostJob> job);
-  /// A job that is at its end, or null.
+  /// A job that is at its end, Job::work filled in, or null.
   std::unique_ptr<HostJob> tryTake();
   /// Waits for one. Null only where nothing is under way.
   std::unique_ptr<HostJob> take();

@@ -3,12 +3,20 @@
 #include "consolidation/Scheduler.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
 
 namespace sinkstate::consolidation {
 namespace {
 
 /// A job is to be done in half of the window that its rows are valid for.
 constexpr double kShareOfWindow = 0.5;
+/// And its results are expected within so much of it: what is expected is a mean.
+constexpr double kLatestInWindow = 0.85;
+/// Windows after which a layer whose SVDs are thought to take too long is tried
+/// again, with one slot: it may have been the machine.
+constexpr double kWindowsToProbe = 64;
 /// Dropped jobs, one after another, after which jobs are made smaller.
 constexpr int32_t kDropsBeforeHalving = 2;
 /// Weight of the newest value in a mean that forgets.
@@ -22,6 +30,7 @@ void average(double &mean, double value) {
 
 Scheduler::Scheduler(const SchedulerOptions &options)
     : slots(options.slots), mostJobs(options.mostJobs),
+      svdThreads(std::max(1, options.svdThreads)),
       layers(size_t(options.layers)),
       places(size_t(options.layers) * size_t(options.slots)) {
   for (size_t i = 0; i < layers.size(); ++i) {
@@ -42,7 +51,7 @@ void Scheduler::compacted(int32_t layer, int32_t slot, uint64_t epoch, bool due,
   if (place.everCompacted && now > place.compactedAt)
     average(layers[size_t(layer)].window, now - place.compactedAt);
   place.everCompacted = true;
-  place.compactedAt = now;
+  place.compactedAt = layers[size_t(layer)].compactedAt = now;
   place.waiting = due;
   place.epoch = epoch;
 }
@@ -83,7 +92,10 @@ int32_t Scheduler::chooseLayer(double now, const EpochOf &epochOf,
           (best.retry == layer.retry && best.turn <= layer.turn))
         continue;
     }
-    std::vector<int32_t> found = ready(index, now, epochOf);
+    if (layer.listed.empty() || isHopeless(layer, now))
+      continue;
+    std::vector<int32_t> found =
+        fitting(index, ready(index, now, epochOf), now);
     if (found.empty())
       continue;
     chosen = index;
@@ -94,17 +106,77 @@ int32_t Scheduler::chooseLayer(double now, const EpochOf &epochOf,
 
 size_t Scheduler::sliceNow(const Layer &layer) const {
   size_t most = size_t(layer.slice);
-  if (layer.window > 0 && layer.secondsPerTarget > 0) {
-    const double fits = kShareOfWindow * layer.window / layer.secondsPerTarget;
+  const double seconds = secondsOf(layer);
+  if (layer.window > 0 && seconds > 0) {
+    const double fits = kShareOfWindow * layer.window / seconds;
     if (fits < double(most))
       most = size_t(fits);
   }
   return std::max<size_t>(1, most);
 }
 
+/// Not even alone would one slot be in time, and that was last tried long ago.
+bool Scheduler::isProbe(const Layer &layer, double now) const {
+  return secondsOf(layer) + latency > kLatestInWindow * layer.window &&
+         now - layer.tried > kWindowsToProbe * layer.window;
+}
+
+/// Not even the slot that was compacted last is in time: known without a look at
+/// any, since where there is much to do, this is the rule.
+bool Scheduler::isHopeless(const Layer &layer, double now) const {
+  const double seconds = secondsOf(layer);
+  return layer.window > 0 && seconds > 0 && !isProbe(layer, now) &&
+         std::max(now, queueEnd) + latency + seconds >
+             layer.compactedAt + kLatestInWindow * layer.window;
+}
+
+/// Of the slots that are ready, those for the next job, the longest waiting ones
+/// first: so many that the results come in time for each.
+std::vector<int32_t> Scheduler::fitting(int32_t index,
+                                        std::vector<int32_t> found,
+                                        double now) const {
+  const Layer &layer = layers[size_t(index)];
+  std::sort(found.begin(), found.end(), [&](int32_t a, int32_t b) {
+    return std::pair(at(index, a).turn, a) < std::pair(at(index, b).turn, b);
+  });
+  const size_t most = std::min(found.size(), sliceNow(layer));
+  const double seconds = secondsOf(layer);
+  if (layer.window <= 0 || seconds <= 0) {
+    found.resize(most);
+    return found;
+  }
+  if (isProbe(layer, now)) {
+    found.resize(std::min<size_t>(found.size(), 1));
+    return found;
+  }
+  std::vector<int32_t> chosen;
+  double end = std::max(now, queueEnd) + latency;
+  double latest = std::numeric_limits<double>::infinity();
+  for (int32_t slot : found) {
+    const double own =
+        at(index, slot).compactedAt + kLatestInWindow * layer.window;
+    if (chosen.size() == most)
+      break;
+    if (end + seconds > std::min(latest, own))
+      continue;
+    latest = std::min(latest, own);
+    end += seconds;
+    chosen.push_back(slot);
+  }
+  return chosen;
+}
+
 Job Scheduler::begin(int32_t layer, const std::vector<int32_t> &chosen,
                      double now) {
-  Job job{++lastId, layer, now, {}, {}};
+  Job job;
+  job.id = ++lastId;
+  job.layer = layer;
+  job.started = now;
+  job.alone = jobs == 0;
+  queueEnd = std::max(now, queueEnd) +
+             double(chosen.size()) * secondsOf(layers[size_t(layer)]);
+  job.expected = queueEnd - shift;
+  layers[size_t(layer)].tried = now;
   job.targets.reserve(chosen.size());
   job.fresh.resize(chosen.size());
   for (int32_t slot : chosen) {
@@ -125,10 +197,6 @@ std::optional<Job> Scheduler::next(double now, const EpochOf &epochOf) {
   const int32_t layer = chooseLayer(now, epochOf, chosen);
   if (layer < 0)
     return std::nullopt;
-  std::stable_sort(chosen.begin(), chosen.end(), [&](int32_t a, int32_t b) {
-    return at(layer, a).turn < at(layer, b).turn;
-  });
-  chosen.resize(std::min(chosen.size(), sliceNow(layers[size_t(layer)])));
   return begin(layer, chosen, now);
 }
 
@@ -151,6 +219,27 @@ void Scheduler::noteDrop(Layer &layer, size_t targets) {
     layer.turn = ++turns;
 }
 
+/// How long SVDs take, and how far expectations were off.
+void Scheduler::learn(const Job &job, double now) {
+  Layer &layer = layers[size_t(job.layer)];
+  const auto targets = double(job.targets.size());
+  // Without the owner's figure: the jobs before it had the threads first.
+  const double seconds = job.work > 0
+                             ? job.work / svdThreads
+                             : now - std::max(job.started, lastFinish);
+  average(layer.secondsPerTarget, seconds / targets);
+  average(secondsPerTarget, seconds / targets);
+  lastFinish = now;
+  // Where decoding paused, a landing says nothing.
+  if (job.alone)
+    average(latency,
+            std::clamp(now - job.started - seconds, 0.0, layer.window));
+  const double error = std::clamp(now - latency - job.expected - shift,
+                                  -layer.window, layer.window);
+  shift += kNewest * error;
+  queueEnd = jobs > 0 ? queueEnd + kNewest * error : now;
+}
+
 void Scheduler::finish(Job &job, double now, const EpochOf &epochOf) {
   Layer &layer = layers[size_t(job.layer)];
   int64_t freshTargets = 0;
@@ -168,8 +257,7 @@ void Scheduler::finish(Job &job, double now, const EpochOf &epochOf) {
   landed += freshTargets;
   const int64_t stale = int64_t(job.targets.size()) - freshTargets;
   dropped += stale;
-  average(layer.secondsPerTarget,
-          (now - job.started) / double(job.targets.size()));
+  learn(job, now);
   if (stale > 0) {
     noteDrop(layer, job.targets.size());
     if (!layer.retry)
@@ -184,7 +272,7 @@ void Scheduler::finish(Job &job, double now, const EpochOf &epochOf) {
     ++layer.slice;
 }
 
-std::vector<int64_t> Scheduler::fingerprint() const {
+std::vector<int64_t> Scheduler::fingerprint(double now) const {
   std::vector<int64_t> order;
   for (const Layer &layer : layers)
     order.push_back(layer.turn);
@@ -196,10 +284,23 @@ std::vector<int64_t> Scheduler::fingerprint() const {
   for (int64_t turn : order) // only their order matters
     print.push_back(std::lower_bound(sorted.begin(), sorted.end(), turn) -
                     sorted.begin());
-  for (const Layer &layer : layers)
+  const auto time = [&](double seconds) {
+    constexpr double kParts = 1 << 20; // of a second
+    print.push_back(int64_t(std::llround(seconds * kParts)));
+  };
+  for (double seconds : {std::max(0.0, queueEnd - now), shift, latency,
+                         lastFinish - now, secondsPerTarget})
+    time(seconds);
+  for (const Layer &layer : layers) {
     print.insert(print.end(), {layer.slice, layer.drops, layer.retry});
-  for (const Place &place : places)
-    print.insert(print.end(), {place.waiting, place.busy});
+    for (double seconds : {layer.window, layer.secondsPerTarget,
+                           layer.tried - now, layer.compactedAt - now})
+      time(seconds);
+  }
+  for (const Place &place : places) {
+    print.insert(print.end(), {place.waiting, place.busy, place.everCompacted});
+    time(place.compactedAt - now);
+  }
   return print;
 }
 

@@ -33,6 +33,11 @@ struct Job {
   uint64_t id = 0;
   int32_t layer = 0;
   double started = 0; ///< seconds
+  /// Set by the owner before Scheduler::finish(): seconds of all SVD threads
+  /// together; 0: not known.
+  double work = 0;
+  double expected = 0; ///< the scheduler's: when its SVDs are done
+  bool alone = false;  ///< and whether nothing was under way before it
   std::vector<Target> targets;
   /// Set by Scheduler::finish(), per target: its rows are still those that were
   /// read.
@@ -48,6 +53,8 @@ struct SchedulerOptions {
   int32_t firstSlice = 8;
   /// Per layer, targets of a job at most; empty: all slots.
   std::vector<int32_t> mostSlice = {};
+  /// Threads that share the SVDs of a job.
+  int32_t svdThreads = 1;
 };
 
 class Scheduler {
@@ -61,9 +68,12 @@ public:
   void compacted(int32_t layer, int32_t slot, uint64_t epoch, bool due,
                  double now);
 
-  /// The next job, if there is work, its window is not half over and a place
-  /// is free. A layer whose results were dropped comes first, as long as making
-  /// its jobs smaller can help; then the layer whose turn is longest ago.
+  /// The next job, if there is work that can be done in time and a place is free.
+  /// Once it is known how long SVDs take, no job is begun, or made so large, that
+  /// its results are expected too late: behind the jobs under way, and before most
+  /// of the window of each of its slots is over. A layer whose results were dropped
+  /// comes first, as long as making its jobs smaller can help; then the layer whose
+  /// turn is longest ago.
   std::optional<Job> next(double now, const EpochOf &epochOf);
 
   /// A job of exactly one slot, whatever else is under way: for owners that
@@ -86,8 +96,17 @@ public:
   int64_t landedTargets() const { return landed; }
   int64_t droppedTargets() const { return dropped; }
 
-  /// For tests: everything that decides the future, times left out.
-  std::vector<int64_t> fingerprint() const;
+  // What is known of a layer, in seconds; 0: nothing.
+  double window(int32_t layer) const { return layers[size_t(layer)].window; }
+  /// Until the results of a job of one target can land, beginning now.
+  double secondsToLand(int32_t layer) const {
+    const double seconds = secondsOf(layers[size_t(layer)]);
+    return seconds > 0 ? seconds + latency : 0;
+  }
+
+  /// For tests: everything that decides the future, but the jobs; times as they
+  /// are seen from now.
+  std::vector<int64_t> fingerprint(double now) const;
 
 private:
   struct Place {
@@ -106,7 +125,9 @@ private:
     bool retry = false;
     int64_t turn = 0;  ///< of its last landing, or of giving up
     double window = 0; ///< seconds between two compactions; 0: not known
-    double secondsPerTarget = 0;
+    double secondsPerTarget = 0; ///< of the SVD threads together; 0: not known
+    double tried = 0; ///< when a job of it was begun
+    double compactedAt = 0; ///< any slot, last
     /// Slots that may be waiting, so that nobody looks at all of them.
     std::vector<int32_t> listed;
   };
@@ -122,16 +143,32 @@ private:
   int32_t chooseLayer(double now, const EpochOf &epochOf,
                       std::vector<int32_t> &slotsOfLayer);
   size_t sliceNow(const Layer &layer) const;
+  std::vector<int32_t> fitting(int32_t layer, std::vector<int32_t> slots,
+                               double now) const;
+  bool isProbe(const Layer &layer, double now) const;
+  bool isHopeless(const Layer &layer, double now) const;
+  /// Of one target's SVDs; of any layer where this one's is not known; 0: none's.
+  double secondsOf(const Layer &layer) const {
+    return layer.secondsPerTarget > 0 ? layer.secondsPerTarget
+                                      : secondsPerTarget;
+  }
+  void learn(const Job &job, double now);
   void noteDrop(Layer &layer, size_t targets);
   Job begin(int32_t layer, const std::vector<int32_t> &chosen, double now);
 
-  int32_t slots, mostJobs;
+  int32_t slots, mostJobs, svdThreads;
   std::vector<Layer> layers;
   std::vector<Place> places;
   int32_t jobs = 0;
   uint64_t lastId = 0;
   int64_t turns = 0;
   int64_t started = 0, landed = 0, dropped = 0;
+  // What is expected of the jobs under way.
+  double queueEnd = 0;   ///< when their SVDs are done
+  double shift = 0;      ///< by which all Job::expected are to be moved
+  double latency = 0;    ///< of a job beside its SVDs: copies, and the landing
+  double lastFinish = 0;
+  double secondsPerTarget = 0; ///< of any layer
 };
 
 } // namespace sinkstate::consolidation

@@ -72,7 +72,12 @@ int Context::attribute(CUdevice_attribute name) const {
 }
 
 std::string Context::architecture() const {
-  return text("sm_", major, minor);
+  // NVRTC has known sm_90a since 12.0.
+  return text("sm_", major, minor, major == 9 && minor == 0 ? "a" : "");
+}
+
+bool Context::runs(const std::string &code) const {
+  return code == architecture() || code == text("sm_", major, minor);
 }
 
 CurrentContext::CurrentContext(const Context &context) : context(context) {

@@ -24,8 +24,12 @@ public:
   const Driver &driver() const { return *library; }
   const std::string &name() const { return deviceName; }
   int ordinal() const { return deviceOrdinal; }
-  /// "sm_90": what machine code has to be made for.
+  /// What machine code has to be made for: "sm_80", "sm_90a", "sm_120". On a GPU
+  /// of compute capability 9.0 with its own features, as kernels are measured.
   std::string architecture() const;
+  /// Whether machine code for this architecture runs: that one, or "sm_90" where it
+  /// has features of its own.
+  bool runs(const std::string &architecture) const;
   /// Whether a kernel can begin beside the end of the one before it.
   bool overlapsKernels() const { return major >= 9; }
   int multiprocessors() const { return multiprocessorCount; }

@@ -23,7 +23,36 @@ CUdeviceptr asAddress(const void *memory) {
   return CUdeviceptr(reinterpret_cast<uintptr_t>(memory));
 }
 
+// Bytes of work memory that one matrix of a layer takes.
+int64_t copyBytes(const LayerLayout &sizes) {
+  return sizes.denseFloats * 4 + 2 * int64_t(sizeof(int64_t));
+}
+int64_t densifyBytes(const LayerLayout &sizes) {
+  return copyBytes(sizes) + int64_t(sizeof(int32_t));
+}
+int64_t initBytes(const LayerLayout &sizes, int64_t mostRows) {
+  return (sizes.denseFloats + mostRows * sizes.rowFloats + mostRows) * 4 +
+         3 * int64_t(sizeof(int64_t)) + 3 * int64_t(sizeof(int32_t));
+}
+
 } // namespace
+
+int64_t mostHandOverBytes(const Manifest &manifest, const CudaLayout &layout) {
+  int64_t matrices = 0;
+  for (size_t i = 0; i < manifest.layers.size(); ++i) {
+    const LayerManifest &layer = manifest.layers[i];
+    const LayerLayout &sizes = layout.layers[i].sizes;
+    if (layer.deferred)
+      continue; // its matrices are not handed over
+    const int64_t each =
+        layer.denseForm
+            ? copyBytes(sizes)
+            : std::max(densifyBytes(sizes),
+                       initBytes(sizes, mostInitialRows(layer)));
+    matrices = std::max(matrices, DenseWork::bytesFor(sizes.states, each));
+  }
+  return matrices + PieceMover::kStagingBytes;
+}
 
 /// Some heads of some slots and their matrices in the caller's array.
 struct CudaEngine::DensePart {
@@ -101,8 +130,8 @@ void CudaEngine::copyDenseForm(int32_t index, const DensePart &all,
   const LayerPlaces &places = layout.layers[size_t(index)];
   const ss_dense_layout own = ownLayout(layer);
   const int64_t floats = places.sizes.denseFloats;
-  const int64_t most = denseWork->begin(
-      int64_t(all.states.size()), floats * 4 + 2 * int64_t(sizeof(int64_t)));
+  const int64_t most = denseWork->begin(int64_t(all.states.size()),
+                                        copyBytes(places.sizes));
   auto *columns = denseWork->take<float>(most * floats);
   auto *there = denseWork->take<int64_t>(most);
   auto *here = denseWork->take<int64_t>(most);
@@ -136,8 +165,8 @@ void CudaEngine::densifyTo(int32_t index, const DenseStates &states, void *out,
   if (layer.denseForm)
     return copyDenseForm(index, all, callers, out, true, stream);
   const int64_t floats = places.sizes.denseFloats;
-  const int64_t most = denseWork->begin(
-      int64_t(all.states.size()), floats * 4 + 2 * int64_t(sizeof(int64_t)) + 4);
+  const int64_t most = denseWork->begin(int64_t(all.states.size()),
+                                        densifyBytes(places.sizes));
   auto *columns = denseWork->take<float>(most * floats);
   auto *first = denseWork->take<int64_t>(most);
   auto *outBase = denseWork->take<int64_t>(most);
@@ -172,8 +201,7 @@ struct CudaEngine::InitArrays {
              int64_t states)
       : rowsEach(most) {
     const int64_t width = places.sizes.rowFloats;
-    atOnce = work.begin(states, (places.sizes.denseFloats + most * width +
-                                 most) * 4 + 3 * 8 + 3 * 4);
+    atOnce = work.begin(states, initBytes(places.sizes, most));
     columns = work.take<float>(atOnce * places.sizes.denseFloats);
     rows = work.take<float>(atOnce * most * width);
     weights = work.take<float>(atOnce * most);

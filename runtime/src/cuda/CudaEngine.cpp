@@ -30,6 +30,7 @@ void planMemory(const Package &package, const ss_engine_options &options,
       layout.bytes + CudaConsolidator::plannedBytes(package.manifest(), layout,
                                                     options);
   plan.dense = layout.denseBytes;
+  plan.hand_over = mostHandOverBytes(package.manifest(), layout);
   if (!layout.pooled)
     return;
   const PoolPlan pools = planPools(package.manifest(), layout);
@@ -48,7 +49,7 @@ CudaEngine::CudaEngine(std::shared_ptr<const Package> loaded,
       context(Context::open(std::move(driver), options.device_ordinal)),
       inUse(size_t(options.slots)), requestKeys(size_t(options.slots)), decoded(layout.layers.size()) {
   CurrentContext current(*context);
-  const KernelCompiler compiler(context->architecture());
+  const KernelCompiler compiler(*context);
   kernels = std::make_unique<PackageKernels>(context, *package, compiler);
   bookkeeping = std::make_unique<DeviceSchedule>(context, compiler);
   handOver = std::make_unique<HandOverKernels>(context, compiler);

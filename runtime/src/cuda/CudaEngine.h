@@ -31,9 +31,13 @@
 
 namespace sinkstate::runtime::cuda {
 
-/// Bytes an engine on CUDA takes: exact, and without looking for a GPU.
+/// Bytes an engine on CUDA takes: exact, but for hand-over's, of which it is the
+/// most, and without looking for a GPU.
 void planMemory(const Package &package, const ss_engine_options &options,
                 ss_memory_plan &plan);
+
+/// Device memory that hand-over takes at most, beside that: CudaDense.cpp.
+int64_t mostHandOverBytes(const Manifest &manifest, const CudaLayout &layout);
 
 /// The engine of the CUDA device. Options are resolved.
 class CudaEngine final : public StateEngine {
@@ -266,6 +270,7 @@ private:
   void addPairs(const LayerManifest &layer, const LayerPlaces &places,
                 int32_t slot, float *states);
   std::vector<int32_t> wholeTable(int64_t offset, int64_t count) const;
+  int64_t heldRowBytes(const LayerPlaces &places, bool denseForm) const;
   void readState(int64_t offset, int32_t layer, int32_t slot,
                  int32_t *values) const;
 

@@ -127,6 +127,7 @@ void CudaEngine::statistics(ss_statistics &out) const {
   out.struct_size = structSize;
   out.allocated_bytes = out.allocated_peak =
       layout.bytes + (consolidator ? consolidator->bytes() : 0);
+  out.hand_over_bytes = mover->bytes() + denseWork->bytes();
   if (consolidator)
     consolidator->addStatistics(out);
   CurrentContext current(*context);
@@ -194,6 +195,20 @@ void CudaEngine::layerStatistics(int32_t index,
     out.live_bytes += sizes.liveBytes(rank);
   }
   out.dense_bytes = out.states * sizes.denseFloats * 4;
+  out.allocated_bytes = heldRowBytes(places, layer.denseForm);
+}
+
+/// Of the blocks of rows of a layer's states, whether their slots are in use or not
+/// taken back yet.
+int64_t CudaEngine::heldRowBytes(const LayerPlaces &places,
+                                 bool denseForm) const {
+  const LayerLayout &sizes = places.sizes;
+  if (denseForm)
+    return sizes.states * sizes.denseStateBytes();
+  int64_t rows = 0;
+  for (int32_t capacity : wholeTable(places.rowCapacity, sizes.states))
+    rows += capacity;
+  return rows * (sizes.rowBytes() + int64_t(sizeof(float)));
 }
 
 } // namespace sinkstate::runtime::cuda

@@ -31,7 +31,7 @@ CudaRowConverter::CudaRowConverter(std::shared_ptr<const Context> owner,
                                    int64_t stagingBytes, int32_t *faultWord)
     : context(std::move(owner)), faults(faultWord) {
   CurrentContext current(*context);
-  const KernelCompiler compiler(context->architecture());
+  const KernelCompiler compiler(*context);
   const std::string source(kSource, sizeof kSource);
   module.emplace(context, "ss_conversion",
                  compiler.compile({{"ss_conversion", source}},

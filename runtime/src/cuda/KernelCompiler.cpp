@@ -2,8 +2,10 @@
 
 #include "cuda/KernelCompiler.h"
 
+#include "cache/KernelDump.h"
 #include "capi/Failure.h"
 #include "environment/Environment.h"
+#include "observe/Log.h"
 #include "sinkstate/routines.h"
 
 #include <algorithm>
@@ -21,17 +23,50 @@ template <typename T> T valueOrFail(Result<T> result, ss_result code) {
   return std::move(*result);
 }
 
+/// The cache's lines are messages like others; where nobody has asked for those,
+/// they go where its own user looks.
+void logOfCache(cache::LogLevel level, std::string_view line) {
+  if (logs(SS_LOG_OFF))
+    writeLog(level == cache::LogLevel::Notice ? SS_LOG_INFO : SS_LOG_WARNING,
+             "cache", line);
+  else
+    cache::logToStandardError(level, line);
+}
+
+ss_result codeOf(nvrtc::CompileFault fault, bool overridden) {
+  switch (fault) {
+  case nvrtc::CompileFault::Architecture:
+  case nvrtc::CompileFault::Installation:
+    return SS_DEVICE_UNAVAILABLE;
+  case nvrtc::CompileFault::Source:
+    return overridden ? SS_INVALID_ARGUMENT : SS_INTERNAL;
+  case nvrtc::CompileFault::Memory:
+    return SS_OUT_OF_MEMORY;
+  case nvrtc::CompileFault::Call:
+    break;
+  }
+  return SS_INTERNAL;
+}
+
 } // namespace
 
-KernelCompiler::KernelCompiler(std::string target)
-    : architecture(std::move(target)),
+/// A cubin, or why there is none.
+struct KernelCompiler::Compiled {
+  std::string cubin;
+  std::string error; ///< empty: there is a cubin
+  ss_result code = SS_OK;
+};
+
+KernelCompiler::KernelCompiler(const Context &context)
+    : architecture(context.architecture()),
+      gpu(text("GPU ", context.ordinal(), ", ", context.name())),
       library(valueOrFail(
           nvrtc::Library::get(environment::read(environment::nvrtcLibrary)),
           SS_DEVICE_UNAVAILABLE)),
-      cache(valueOrFail(cache::KernelCache::fromEnvironment(),
+      cache(valueOrFail(cache::KernelCache::fromEnvironment(logOfCache),
                         SS_INVALID_ARGUMENT)) {}
 
-Result<std::string> KernelCompiler::compileOne(
+KernelCompiler::Compiled KernelCompiler::compileOne(
     const KernelSource &source,
     const std::vector<nvrtc::Header> &headers) const {
   cache::KernelKeyInputs inputs;
@@ -44,34 +79,48 @@ Result<std::string> KernelCompiler::compileOne(
   inputs.architecture = architecture;
   inputs.abiVersion = int32_t(SS_ABI_VERSION);
   const std::string blob = source.name + ".cubin";
+  ss_result code = SS_INTERNAL;
   auto compile = [&](const cache::KernelKeyInputs &wanted)
       -> Result<cache::Blobs> {
-    Result<std::string> cubin =
-        library->compile({source.name + ".cu", wanted.source, headers,
-                          wanted.architecture, wanted.flags});
-    if (!cubin)
-      return cubin.takeError();
+    nvrtc::CompileInput input = {source.name + ".cu", wanted.source, headers,
+                                 wanted.architecture, wanted.flags};
+    const bool overridden = wanted.source != source.text;
+    if (overridden) { // messages and line numbers are of the user's file
+      input.name = cache::overrideFile(
+          environment::read(environment::overrideFolder), source.name);
+      input.advice = "correct it, or take it out of SS_OVERRIDE_DIR";
+    }
+    nvrtc::CompileFault fault = nvrtc::CompileFault::Call;
+    Result<std::string> cubin = library->compile(input, nullptr, &fault);
+    if (!cubin) {
+      code = codeOf(fault, overridden);
+      Error error = cubin.takeError();
+      if (fault == nvrtc::CompileFault::Architecture)
+        error.message += " (" + gpu + ")";
+      return error;
+    }
     cache::Blobs blobs;
     blobs[blob] = std::move(*cubin);
     return blobs;
   };
   Result<cache::CachedKernel> kernel = cache->getOrCompile(inputs, compile);
   if (!kernel)
-    return kernel.takeError();
-  return std::move(kernel->blobs[blob]);
+    return {"", kernel.error(), code};
+  return {std::move(kernel->blobs[blob]), "", SS_OK};
 }
 
 std::vector<std::string> KernelCompiler::compile(
     const std::vector<KernelSource> &sources,
     const std::vector<nvrtc::Header> &headers) const {
-  std::vector<std::optional<Result<std::string>>> results(sources.size());
+  std::vector<Compiled> results(sources.size());
   std::atomic<size_t> next = 0;
   auto work = [&] {
     for (size_t i; (i = next++) < sources.size();)
       try {
         results[i] = compileOne(sources[i], headers);
       } catch (const std::exception &error) {
-        results[i] = Error{"kernel '" + sources[i].name + "': " + error.what()};
+        results[i] = {"", "kernel '" + sources[i].name + "': " + error.what(),
+                      SS_INTERNAL};
       }
   };
   const size_t processors = std::max(1u, std::thread::hardware_concurrency());
@@ -86,8 +135,11 @@ std::vector<std::string> KernelCompiler::compile(
   for (std::thread &thread : threads)
     thread.join();
   std::vector<std::string> cubins;
-  for (std::optional<Result<std::string>> &result : results)
-    cubins.push_back(valueOrFail(std::move(*result), SS_DEVICE_ERROR));
+  for (Compiled &result : results) {
+    if (result.code != SS_OK)
+      fail(result.code, result.error);
+    cubins.push_back(std::move(result.cubin));
+  }
   return cubins;
 }
 

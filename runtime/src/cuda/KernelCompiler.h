@@ -8,6 +8,7 @@
 #define SINKSTATE_CUDA_KERNELCOMPILER_H
 
 #include "cache/KernelCache.h"
+#include "cuda/Context.h"
 #include "nvrtc/Nvrtc.h"
 
 #include <memory>
@@ -22,21 +23,23 @@ struct KernelSource {
 
 class KernelCompiler {
 public:
-  /// `architecture`: "sm_90". The cache is that of the environment.
-  explicit KernelCompiler(std::string architecture);
+  /// For the GPU of a context. The cache is that of the environment.
+  explicit KernelCompiler(const Context &context);
 
   /// The cubins of the sources, in their order. Throws the first failure in
-  /// that order.
+  /// that order: SS_INTERNAL where one of ours is rejected, SS_INVALID_ARGUMENT
+  /// where a file of SS_OVERRIDE_DIR is, SS_DEVICE_UNAVAILABLE where NVRTC does not
+  /// know the GPU or lacks a part of itself.
   std::vector<std::string>
   compile(const std::vector<KernelSource> &sources,
           const std::vector<nvrtc::Header> &headers) const;
 
 private:
-  Result<std::string> compileOne(const KernelSource &source,
-                                 const std::vector<nvrtc::Header> &headers)
-      const;
+  struct Compiled;
+  Compiled compileOne(const KernelSource &source,
+                      const std::vector<nvrtc::Header> &headers) const;
 
-  std::string architecture;
+  std::string architecture, gpu;
   std::shared_ptr<const nvrtc::Library> library;
   std::unique_ptr<cache::KernelCache> cache;
 };

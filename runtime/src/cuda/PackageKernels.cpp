@@ -37,13 +37,18 @@ const CudaCodeManifest &codeOf(const Manifest &manifest, KernelIndex kernel) {
        "', expected an entry in 'cuda': compile it for CUDA again");
 }
 
+/// Of the GPU's own architecture, else without the features that only it has.
 std::optional<std::string> ownCubin(const Package &package,
                                     const CudaCodeManifest &code,
-                                    const std::string &architecture) {
+                                    const Context &context) {
+  const CudaCodeManifest::Cubin *found = nullptr;
   for (const CudaCodeManifest::Cubin &cubin : code.cubins)
-    if (cubin.architecture == architecture)
-      return package.read(cubin.file);
-  return std::nullopt;
+    if (context.runs(cubin.architecture) &&
+        (!found || cubin.architecture == context.architecture()))
+      found = &cubin;
+  if (!found)
+    return std::nullopt;
+  return package.read(found->file);
 }
 
 } // namespace
@@ -59,7 +64,7 @@ PackageKernels::PackageKernels(std::shared_ptr<const Context> owner,
   std::vector<size_t> compiled;
   for (size_t i = 0; i < count; ++i) {
     const CudaCodeManifest &code = codeOf(manifest, KernelIndex(i));
-    if (auto cubin = ownCubin(package, code, context->architecture())) {
+    if (auto cubin = ownCubin(package, code, *context)) {
       images[i] = std::move(*cubin);
       continue;
     }

@@ -50,6 +50,9 @@ public:
   }
   void copy(std::span<const Copy> pieces, CUstream stream);
 
+  /// On the device, now.
+  int64_t bytes() const { return int64_t(memory.bytes()); }
+
 private:
   /// Pieces that cross together: the list of them, then their bytes, alike in
   /// `host` and in the staging area.

@@ -142,7 +142,7 @@ void Engine::goDense(LayerState &layer, const States &work) {
 }
 
 void Engine::compact(LayerState &layer, const DueWork &due) {
-  const NvtxRange range("sinkstate compact");
+  const NvtxRange range("sinkstate compact", layer.manifest().name);
   fitIntoBound(layer, due.atBound);
   {
     Stopwatch time(counters.compact_seconds);

@@ -6,6 +6,7 @@
 #include "consolidation/RowOrder.h"
 #include "engine/StatusBits.h"
 #include "engine/Stopwatch.h"
+#include "observe/Log.h"
 
 #include <algorithm>
 #include <cmath>
@@ -37,8 +38,11 @@ int32_t mostJobs(size_t layers, const ss_engine_options &options) {
 consolidation::PipelineOptions
 pipelineOptions(size_t layers, const ss_engine_options &options) {
   consolidation::PipelineOptions result;
-  result.svdThreads = std::max(1, options.consolidation_threads);
+  result.svdThreads = options.consolidation_threads;
   result.places = size_t(mostJobs(layers, options));
+  result.warn = [](const std::string &line) {
+    writeLog(SS_LOG_WARNING, "consolidation", line);
+  };
   if (options.consolidation_cpu_count > 0)
     result.cpus.assign(options.consolidation_cpus,
                        options.consolidation_cpus +
@@ -56,7 +60,8 @@ Consolidator::Consolidator(std::vector<LayerState> &layers,
       deterministic(isDeterministic(options)), lag(options.consolidation_lag),
       start(std::chrono::steady_clock::now()),
       scheduler({int32_t(layers.size()), options.slots,
-                 mostJobs(layers.size(), options), kFirstSlice}),
+                 mostJobs(layers.size(), options), kFirstSlice, {},
+                 options.consolidation_threads}),
       epochs([this](int32_t layer, int32_t slot) {
         return epochOf(layer, slot);
       }),
@@ -285,6 +290,9 @@ void Consolidator::land(HostJob &job) {
     const int32_t slot = job.job.targets[size_t(copy.target)].slot;
     if (!job.job.fresh[size_t(copy.target)] || !copy.done) {
       ++counters.consolidations_dropped;
+      writeLog(SS_LOG_DEBUG, "consolidation", "slot ", slot,
+               ": a result of layer '", layer.manifest().name,
+               "' was dropped");
       continue;
     }
     landState(layer, copy);

@@ -5,7 +5,6 @@
 #include "capi/Failure.h"
 #include "engine/DecodeArguments.h"
 #include "engine/Stopwatch.h"
-#include "observe/Nvtx.h"
 #include "state/DeferredState.h"
 
 namespace sinkstate::runtime {
@@ -176,7 +175,6 @@ void Engine::decodeToken(LayerState &layer, const ss_decode_args &args,
 
 void Engine::decodeLayer(int32_t index, const ss_decode_args &args) {
   checkedLayer(index);
-  const NvtxRange range("sinkstate decode");
   LayerState &layer = layers[size_t(index)];
   checkDecode(layer, args);
   const std::span<const int32_t> batch(args.slots, size_t(args.batch));

@@ -9,7 +9,7 @@ namespace sinkstate::runtime {
 void planMemory(const Package &package, const ss_engine_options &options,
                 ss_memory_plan &plan) {
   CpuDevice device(options.threads);
-  plan.worst_case = plan.expected = plan.dense = 0;
+  plan.worst_case = plan.expected = plan.dense = plan.hand_over = 0;
   for (const LayerManifest &layer : package.manifest().layers) {
     LayerLayout layout(layer, options.slots, options.dense_fallback != 0);
     plan.worst_case += layout.worstCaseBytes(device);

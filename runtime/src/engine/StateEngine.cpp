@@ -8,6 +8,8 @@
 
 #include <sched.h>
 
+#include <algorithm>
+
 namespace sinkstate::runtime {
 namespace {
 
@@ -52,7 +54,7 @@ void checkConsolidation(const ss_engine_options &options) {
   if (options.consolidation_threads < 0 ||
       options.consolidation_threads > kMostSvdThreads)
     fail(SS_INVALID_ARGUMENT, "options.consolidation_threads is ",
-         options.consolidation_threads, ", expected 0 (one) to ",
+         options.consolidation_threads, ", expected 0 (a quarter of the processors) to ",
          kMostSvdThreads);
   if (options.consolidation_lag < kDeviceDecides)
     fail(SS_INVALID_ARGUMENT, "options.consolidation_lag is ",
@@ -165,12 +167,27 @@ void resolveForCuda(ss_engine_options &options) {
   options.compaction_streams = compactionStreams(options.compaction_streams);
 }
 
+int32_t ownProcessors() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  return sched_getaffinity(0, sizeof allowed, &allowed) == 0
+             ? CPU_COUNT(&allowed)
+             : 1;
+}
+
 } // namespace
+
+int32_t svdThreadsFor(int32_t processors) {
+  constexpr int32_t kMost = 8; // more are the caller's decision
+  return std::clamp(processors / 4, 1, kMost);
+}
 
 ss_engine_options resolveOptions(const ss_engine_options &given) {
   ss_engine_options options = given;
   checkCommon(options);
   checkConsolidation(options);
+  if (options.consolidation_threads == 0)
+    options.consolidation_threads = svdThreadsFor(ownProcessors());
   checkServing(options);
   if (options.device == SS_DEVICE_CUDA)
     resolveForCuda(options);

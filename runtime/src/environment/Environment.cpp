@@ -49,9 +49,15 @@ const PathVariable nvrtcLibrary = {
     "The library of CUDA's run-time compiler."};
 
 const PathVariable nvtxLibrary = {
-    "SS_NVTX", "no ranges",
-    "The library of NVIDIA's profiler ranges, `libnvToolsExt.so.1`: steps, "
-    "layers and stages of consolidation are then marked."};
+    "SS_NVTX", "`NVTX_INJECTION64_PATH`",
+    "A library with `nvtxRangePushA` and `nvtxRangePop`, such as "
+    "`libnvToolsExt.so.1`: steps, layers and stages of consolidation are marked "
+    "with it."};
+
+const PathVariable nvtxInjection = {
+    "NVTX_INJECTION64_PATH", "no ranges",
+    "The library of a profiler, which sets this for the processes that it "
+    "starts: it is shown steps, layers and stages of consolidation."};
 
 const PathVariable cudaHome = {
     "CUDA_HOME", "not searched",
@@ -183,7 +189,8 @@ std::string formatByteSize(uint64_t bytes) {
 std::vector<Row> allRows() {
   return {row(cacheMode),  row(cacheFolder),    row(cacheMaxSize),
           row(dumpFolder), row(overrideFolder),
-          row(cudaDriver), row(nvrtcLibrary), row(nvtxLibrary), row(cudaHome),
+          row(cudaDriver), row(nvrtcLibrary), row(nvtxLibrary),
+          row(nvtxInjection), row(cudaHome),
           row(cudaPath),   row(xdgCacheHome),   row(home)};
 }
 

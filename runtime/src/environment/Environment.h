@@ -60,6 +60,7 @@ extern const PathVariable overrideFolder;
 extern const PathVariable cudaDriver;
 extern const PathVariable nvrtcLibrary;
 extern const PathVariable nvtxLibrary;
+extern const PathVariable nvtxInjection;
 extern const PathVariable cudaHome;
 extern const PathVariable cudaPath;
 extern const PathVariable xdgCacheHome;

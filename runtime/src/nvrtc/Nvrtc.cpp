@@ -5,6 +5,7 @@
 #include "environment/Environment.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -16,7 +17,8 @@ namespace sinkstate::nvrtc {
 // The types of nvrtc.h that the functions need.
 using nvrtcProgram = struct _nvrtcProgram *;
 using nvrtcResult = int;
-constexpr nvrtcResult kSuccess = 0, kCompilationError = 6;
+constexpr nvrtcResult kSuccess = 0, kOutOfMemory = 1, kCompilationError = 6,
+                      kBuiltinOperationFailure = 7;
 
 struct Library::Functions {
 #define SS_NVRTC_SYMBOL(NAME, PARAMETERS) nvrtcResult(*NAME) PARAMETERS;
@@ -60,6 +62,14 @@ void *openFirst(const std::vector<std::string> &paths, std::string &opened,
       firstReason = why;
   }
   return nullptr;
+}
+
+/// The file behind a handle, where the loader says it.
+std::string fileOf(void *handle, const std::string &opened) {
+  link_map *map = nullptr;
+  if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map && *map->l_name)
+    return map->l_name;
+  return opened;
 }
 
 /// Destroys the program at the end of a scope.
@@ -111,6 +121,7 @@ Result<std::shared_ptr<const Library>> Library::open(const std::string &path) {
                  "), expected CUDA's run-time compiler 12.4 or newer: install "
                  "the package cuda-nvrtc or set CUDA_HOME"};
   }
+  library->file = fileOf(library->handle, opened);
   library->functions = std::make_unique<Functions>();
   Functions &f = *library->functions;
   const char *missing = nullptr;
@@ -125,7 +136,7 @@ Result<std::shared_ptr<const Library>> Library::open(const std::string &path) {
 #undef SS_NVRTC_SYMBOL
   resolve(f.nvrtcGetErrorString, "nvrtcGetErrorString");
   if (missing)
-    return Error{"'" + opened + "' has no function '" + missing +
+    return Error{"'" + library->file + "' has no function '" + missing +
                  "', expected CUDA's run-time compiler 12.4 or newer: update "
                  "NVRTC"};
   if (Status status = library->readVersion())
@@ -142,12 +153,13 @@ Status Library::readVersion() {
   if (result == kSuccess)
     result = functions->nvrtcGetSupportedArchs(known.data());
   if (result != kSuccess)
-    return Error{std::string("NVRTC does not say its version (") +
+    return Error{"NVRTC ('" + file + "') does not say its version (" +
                  functions->nvrtcGetErrorString(result) +
                  "): install NVRTC 12.4 or newer again"};
   if (major < 12 || (major == 12 && minor < 4))
-    return Error{"NVRTC has version " + versionText() +
-                 ", expected 12.4 or newer: update NVRTC"};
+    return Error{description() +
+                 " is too old, expected 12.4 or newer: update NVRTC, or set "
+                 "SS_NVRTC to a newer one"};
   return std::nullopt;
 }
 
@@ -155,17 +167,52 @@ std::string Library::versionText() const {
   return std::to_string(major) + "." + std::to_string(minor);
 }
 
+std::string Library::description() const {
+  return "NVRTC " + versionText() + " ('" + file + "')";
+}
+
 Error Library::unknownArchitecture(const std::string &architecture) const {
   std::string list;
   for (int number : known)
     list += (list.empty() ? "sm_" : ", sm_") + std::to_string(number);
-  return Error{"NVRTC " + versionText() + " does not compile for '" +
-               architecture + "', expected one of " + list +
-               ": install an NVRTC that knows this GPU"};
+  return Error{description() + " does not compile for '" + architecture +
+               "', expected one of " + list +
+               ": install an NVRTC that knows this GPU, or set SS_NVRTC to one"};
 }
 
-Result<std::string> Library::compile(const CompileInput &input, std::string *log) const {
+/// What a call that failed says, and whose fault it is.
+Error Library::failure(const char *call, int result, const std::string &log,
+                       const CompileInput &input, CompileFault &fault) const {
+  switch (result) {
+  case kCompilationError:
+    fault = CompileFault::Source;
+    return Error{"NVRTC " + versionText() + " rejects '" + input.name +
+                 "' for " + input.architecture + ": " + input.advice + ": " +
+                 log};
+  case kBuiltinOperationFailure:
+    fault = CompileFault::Installation;
+    return Error{description() + " does not find its libnvrtc-builtins (" +
+                 (log.empty() ? functions->nvrtcGetErrorString(result) : log) +
+                 "), expected it beside that file: install all of the package "
+                 "cuda-nvrtc, or set SS_NVRTC to a whole one"};
+  case kOutOfMemory:
+    fault = CompileFault::Memory;
+    return Error{"the host has no memory to compile '" + input.name +
+                 "': free some and try again"};
+  default:
+    fault = CompileFault::Call;
+    return Error{std::string(call) + " failed for '" + input.name + "' (" +
+                 functions->nvrtcGetErrorString(result) + ", " +
+                 description() + "): report it"};
+  }
+}
+
+Result<std::string> Library::compile(const CompileInput &input,
+                                     std::string *log,
+                                     CompileFault *fault) const {
   const Functions &f = *functions;
+  CompileFault ignored;
+  CompileFault &whose = fault ? *fault : ignored;
   std::vector<const char *> texts, names;
   for (const Header &header : input.headers) {
     texts.push_back(header.text.c_str());
@@ -175,8 +222,10 @@ Result<std::string> Library::compile(const CompileInput &input, std::string *log
   const int number = digit == std::string::npos
                          ? 0
                          : std::atoi(input.architecture.c_str() + digit);
-  if (std::find(known.begin(), known.end(), number) == known.end())
+  if (std::find(known.begin(), known.end(), number) == known.end()) {
+    whose = CompileFault::Architecture;
     return unknownArchitecture(input.architecture);
+  }
 
   const std::string target = "--gpu-architecture=" + input.architecture;
   std::vector<const char *> options = {target.c_str()};
@@ -186,13 +235,8 @@ Result<std::string> Library::compile(const CompileInput &input, std::string *log
   nvrtcResult result = f.nvrtcCreateProgram(
       &owner.program, input.source.c_str(), input.name.c_str(),
       int(texts.size()), texts.data(), names.data());
-  auto failed = [&](const char *call) {
-    return Error{std::string(call) + " failed for '" + input.name + "' (" +
-                 f.nvrtcGetErrorString(result) + ", NVRTC " + versionText() +
-                 "): report it"};
-  };
   if (result != kSuccess)
-    return failed("nvrtcCreateProgram");
+    return failure("nvrtcCreateProgram", result, "", input, whose);
   result = f.nvrtcCompileProgram(owner.program, int(options.size()),
                                  options.data());
   auto readLog = [&] {
@@ -205,12 +249,8 @@ Result<std::string> Library::compile(const CompileInput &input, std::string *log
     }
     return text;
   };
-  if (result == kCompilationError)
-    return Error{"NVRTC " + versionText() + " rejects '" + input.name +
-                 "' for " + input.architecture +
-                 ": the printed kernel is wrong, report it: " + readLog()};
   if (result != kSuccess)
-    return failed("nvrtcCompileProgram");
+    return failure("nvrtcCompileProgram", result, readLog(), input, whose);
   if (log)
     *log = readLog();
   const bool isPtx = input.architecture.rfind("compute_", 0) == 0;
@@ -222,7 +262,8 @@ Result<std::string> Library::compile(const CompileInput &input, std::string *log
     result = (isPtx ? f.nvrtcGetPTX : f.nvrtcGetCUBIN)(owner.program,
                                                        code.data());
   if (result != kSuccess || code.empty())
-    return failed(isPtx ? "nvrtcGetPTX" : "nvrtcGetCUBIN");
+    return failure(isPtx ? "nvrtcGetPTX" : "nvrtcGetCUBIN", result, "", input,
+                   whose);
   return code;
 }
 

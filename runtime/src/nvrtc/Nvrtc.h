@@ -33,6 +33,17 @@ struct CompileInput {
   /// "sm_90" for machine code, "compute_90" for PTX.
   std::string architecture;
   std::vector<std::string> flags;
+  /// What to do where the source is rejected.
+  std::string advice = "the printed kernel is wrong, report it";
+};
+
+/// Whose fault it is that something was not compiled.
+enum class CompileFault {
+  Architecture, ///< this NVRTC does not know it
+  Source,       ///< the source is rejected
+  Installation, ///< a part of NVRTC is missing
+  Memory,       ///< of the host
+  Call          ///< anything else, which should not happen
 };
 
 /// The flags every kernel is compiled with, apart from the architecture.
@@ -55,17 +66,27 @@ public:
   /// The architectures it compiles for, as numbers: 90 for sm_90.
   const std::vector<int> &architectures() const { return known; }
 
+  /// The file it was loaded from.
+  const std::string &path() const { return file; }
+
   /// Machine code (or PTX) of one source, or the compiler's log in one error.
   /// `log` receives what the compiler says of source that it takes: registers
-  /// and spills with the flag --ptxas-options=-v.
-  Result<std::string> compile(const CompileInput &input, std::string *log = nullptr) const;
+  /// and spills with the flag --ptxas-options=-v. `fault` is set with an error.
+  Result<std::string> compile(const CompileInput &input,
+                              std::string *log = nullptr,
+                              CompileFault *fault = nullptr) const;
 
 private:
   struct Functions;
   Library() = default;
   Status readVersion();
   Error unknownArchitecture(const std::string &architecture) const;
+  Error failure(const char *call, int result, const std::string &log,
+                const CompileInput &input, CompileFault &fault) const;
+  /// "NVRTC 13.0 ('/usr/lib/libnvrtc.so.13')"
+  std::string description() const;
 
+  std::string file;
   void *handle = nullptr;
   std::unique_ptr<Functions> functions;
   int major = 0, minor = 0;

@@ -19,6 +19,8 @@ void setLog(ss_log_callback callback, void *context, ss_log_level most) {
 }
 
 bool logs(ss_log_level level) {
+  if (level == SS_LOG_OFF)
+    return logCallback.load(std::memory_order_relaxed) != nullptr;
   return level <= logMost.load(std::memory_order_relaxed);
 }
 

@@ -9,6 +9,7 @@
 namespace sinkstate::runtime {
 
 void setLog(ss_log_callback callback, void *context, ss_log_level most);
+/// Whether somebody listens at this level; at SS_LOG_OFF: at all.
 bool logs(ss_log_level level);
 void sendLog(ss_log_level level, const char *subject, const char *message);
 

@@ -343,7 +343,11 @@ Manifest parseManifest(std::string_view json) {
   try {
     parsed = Json::parse(json.begin(), json.end());
   } catch (const Json::exception &error) {
-    malformed("it is not JSON (", error.what(), ")");
+    // Without the library's own number: "[json.exception.parse_error.101] ".
+    const std::string_view line = error.what();
+    const size_t end = line.find("] ");
+    malformed("it is not JSON (",
+              end == line.npos ? line : line.substr(end + 2), ")");
   }
   return parseTop(parsed);
 }

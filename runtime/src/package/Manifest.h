@@ -84,7 +84,7 @@ struct CpuCodeManifest {
 /// The GPU code of one kernel: source, and machine code for some GPUs.
 struct CudaCodeManifest {
   struct Cubin {
-    std::string architecture; ///< "sm_90"
+    std::string architecture; ///< "sm_90a"
     PackageFile file;
   };
   KernelIndex kernel = kNoKernel;

@@ -67,7 +67,12 @@ void Package::LibraryCloser::operator()(void *handle) const noexcept {
 
 std::shared_ptr<const Package> Package::open(const std::string &folder) {
   auto package = std::make_shared<Package>();
-  package->content = parseManifest(readManifest(folder));
+  const std::string manifest = readManifest(folder);
+  try {
+    package->content = parseManifest(manifest);
+  } catch (const Failure &failure) { // whose line begins with the file's name
+    fail(failure.code(), folder, "/", failure.what());
+  }
   package->folder = folder;
   if (const CpuCodeManifest *code = bestCpuCode(package->content))
     package->loadCpuLibrary(code->file);

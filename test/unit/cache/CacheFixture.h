@@ -41,7 +41,7 @@ public:
 class LogLines {
 public:
   Log log() {
-    return [this](std::string_view line) {
+    return [this](LogLevel, std::string_view line) {
       std::lock_guard guard(mutex);
       lines.emplace_back(line);
     };

@@ -141,7 +141,7 @@ TEST_F(Processes, WaitingNamesTheOwnerAndEndsWithIt) {
   CacheSettings settings = this->settings();
   settings.lockTimeout = std::chrono::hours(1);
   settings.lockNotice = std::chrono::milliseconds(0);
-  settings.log = [&](std::string_view line) {
+  settings.log = [&](LogLevel, std::string_view line) {
     log.lines.emplace_back(line);
     kill(owner);
   };
@@ -187,7 +187,7 @@ TEST_F(Processes, WaiterUsesWhatTheOwnerCompiled) {
   CacheSettings settings = this->settings();
   settings.lockTimeout = std::chrono::hours(1);
   settings.lockNotice = std::chrono::milliseconds(0);
-  settings.log = [&](std::string_view) { (void)!::write(go[1], "x", 1); };
+  settings.log = [&](LogLevel, std::string_view) { (void)!::write(go[1], "x", 1); };
   KernelCache cache(settings);
   CachedKernel kernel = get(cache);
   EXPECT_TRUE(kernel.hit);

@@ -2,8 +2,8 @@
 //
 // The scheduler against a model of its owner: two layers, two slots, and every
 // order of compactions, frees, allocations, starts and ends of jobs (an SVD of
-// arbitrary delay) up to a bound. The model knows what bytes the rows hold; it
-// never looks at epochs to judge.
+// arbitrary delay) and ticks of a clock up to a bound. The model knows what bytes
+// the rows hold, and when they were compacted; it never looks at epochs to judge.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,6 +20,8 @@ using namespace sinkstate::consolidation;
 namespace {
 
 constexpr int32_t kLayers = 2, kSlots = 2, kMostJobs = 2;
+// As the scheduler has them.
+constexpr double kHalf = 0.5, kLatest = 0.85, kProbe = 64;
 
 struct RunningJob {
   Job job;
@@ -34,9 +36,14 @@ struct Model {
   std::array<int64_t, kLayers * kSlots> content = {};
   std::array<int64_t, kLayers * kSlots> due = {}; ///< content at a compaction
   std::array<int64_t, kLayers * kSlots> landings = {};
+  std::array<double, kLayers * kSlots> compactedAt = {};
+  std::array<double, kLayers> tried = {};
+  double now = 0;
+  int ticks = 0;
   std::vector<RunningJob> jobs;
   int64_t lastContent = 0;
   int64_t started = 0, landed = 0, dropped = 0;
+  int64_t refusals = 0; ///< of work that would come too late
 
   static size_t place(int32_t layer, int32_t slot) {
     return size_t(layer * kSlots + slot);
@@ -54,7 +61,8 @@ struct Model {
   void compact(int32_t layer, int32_t slot) {
     change(layer, slot);
     due[place(layer, slot)] = lastContent;
-    scheduler.compacted(layer, slot, epoch[place(layer, slot)], true, 0);
+    compactedAt[place(layer, slot)] = now;
+    scheduler.compacted(layer, slot, epoch[place(layer, slot)], true, now);
   }
   void turnOver(int32_t slot) { // a tenant leaves, or comes
     alive[size_t(slot)] = !alive[size_t(slot)];
@@ -77,15 +85,51 @@ struct Model {
     return due[p] != 0 && due[p] == content[p] && !busy(layer, slot);
   }
 
-  void startNext() {
-    std::optional<Job> job = scheduler.next(0, epochs());
-    if (!job) {
-      // Work is left only where every place is taken.
-      for (int32_t layer = 0; layer < kLayers; ++layer)
-        for (int32_t slot = 0; slot < kSlots; ++slot)
-          EXPECT_TRUE(jobs.size() == kMostJobs || !ready(layer, slot));
+  bool isExpired(int32_t layer, int32_t slot) const {
+    const double window = scheduler.window(layer);
+    return window > 0 &&
+           now - compactedAt[place(layer, slot)] > kHalf * window;
+  }
+  /// By what is known, and with nothing else under way.
+  bool isTooLate(int32_t layer, int32_t slot, int64_t targets) const {
+    const double window = scheduler.window(layer);
+    const double one = scheduler.secondsToLand(layer);
+    return window > 0 && one > 0 &&
+           now + one > compactedAt[place(layer, slot)] + kLatest * window &&
+           targets > 0;
+  }
+  bool isProbe(int32_t layer) const {
+    return now - tried[size_t(layer)] > kProbe * scheduler.window(layer);
+  }
+
+  /// Nothing is begun where work is ready.
+  void checkRefusal() {
+    if (jobs.size() == kMostJobs)
       return;
+    for (int32_t layer = 0; layer < kLayers; ++layer)
+      for (int32_t slot = 0; slot < kSlots; ++slot) {
+        if (!ready(layer, slot) || isExpired(layer, slot))
+          continue;
+        // Behind others it depends on them; alone, on itself.
+        const bool isKnown = scheduler.window(layer) > 0 &&
+                             scheduler.secondsToLand(layer) > 0;
+        EXPECT_TRUE(jobs.empty() ? isTooLate(layer, slot, 1) : isKnown)
+            << "layer " << layer << ", slot " << slot;
+        ++refusals;
+      }
+  }
+
+  void startNext() {
+    const Model before = *this;
+    std::optional<Job> job = scheduler.next(now, epochs());
+    if (!job)
+      return checkRefusal();
+    for (const Target &target : job->targets) {
+      EXPECT_FALSE(isExpired(job->layer, target.slot));
+      EXPECT_TRUE(!before.isTooLate(job->layer, target.slot, 1) ||
+                  before.isProbe(job->layer));
     }
+    tried[size_t(job->layer)] = now;
     EXPECT_LT(jobs.size(), size_t(kMostJobs));
     RunningJob running{*job, {}};
     EXPECT_FALSE(job->targets.empty());
@@ -104,7 +148,7 @@ struct Model {
   void finish(size_t index) {
     RunningJob running = std::move(jobs[index]);
     jobs.erase(jobs.begin() + int64_t(index));
-    scheduler.finish(running.job, 0, epochs());
+    scheduler.finish(running.job, now, epochs());
     for (size_t i = 0; i < running.contents.size(); ++i) {
       const size_t p = place(running.job.layer, running.job.targets[i].slot);
       // Nothing stale is swapped in, and nothing fresh is thrown away.
@@ -136,12 +180,16 @@ struct Model {
 
   /// What decides the future.
   std::vector<int64_t> key() const {
-    std::vector<int64_t> key = scheduler.fingerprint();
+    std::vector<int64_t> key = scheduler.fingerprint(now);
+    key.push_back(ticks);
     key.insert(key.end(), alive.begin(), alive.end());
     for (size_t p = 0; p < content.size(); ++p)
       key.push_back(due[p] != 0 && due[p] == content[p]);
     for (const RunningJob &running : jobs) {
       key.push_back(100 + running.job.layer);
+      key.push_back(int64_t(1024 * (running.job.started - now)));
+      key.push_back(int64_t(1024 * (running.job.expected - now)));
+      key.push_back(running.job.alone);
       for (size_t i = 0; i < running.contents.size(); ++i) {
         const int32_t slot = running.job.targets[i].slot;
         key.push_back(slot);
@@ -153,8 +201,19 @@ struct Model {
   }
 };
 
+/// Of one second each; more would only make the same shares of a window again.
+constexpr int kMostTicks = 4;
+
 /// Event `number` of those that are possible, or false.
 bool apply(Model &model, int number) {
+  if (number == 0) {
+    if (model.ticks == kMostTicks)
+      return false;
+    ++model.ticks;
+    model.now += 1;
+    return true;
+  }
+  --number;
   if (number < kLayers * kSlots) {
     const int32_t slot = number % kSlots;
     if (!model.alive[size_t(slot)])
@@ -177,7 +236,7 @@ bool apply(Model &model, int number) {
   model.finish(size_t(number - 1));
   return true;
 }
-constexpr int kEvents = kLayers * kSlots + kSlots + 1 + kMostJobs;
+constexpr int kEvents = 1 + kLayers * kSlots + kSlots + 1 + kMostJobs;
 
 /// From any state, tenants that stay and SVDs that end get everything done,
 /// even beside a layer (`hostile`, or -1) none of whose results is ever in time.
@@ -185,7 +244,19 @@ void expectProgress(Model model, int32_t hostile) {
   for (bool &alive : model.alive)
     alive = true;
   const std::array<int64_t, kLayers *kSlots> before = model.landings;
-  for (int round = 0; round < 24; ++round) {
+  const auto isDone = [&] {
+    for (int32_t layer = 0; layer < kLayers; ++layer)
+      for (int32_t slot = 0; slot < kSlots; ++slot) {
+        const size_t p = Model::place(layer, slot);
+        if (layer != hostile && model.landings[p] == before[p])
+          return false;
+      }
+    return true;
+  };
+  // Where SVDs are thought to take too long, every 64 windows is a chance.
+  constexpr int kLeast = 24, kMost = 1500;
+  for (int round = 0; round < kLeast || (round < kMost && !isDone()); ++round) {
+    model.now += 1;
     for (int32_t layer = 0; layer < kLayers; ++layer)
       for (int32_t slot = 0; slot < kSlots; ++slot)
         if (!model.busy(layer, slot))
@@ -209,27 +280,33 @@ void expectProgress(Model model, int32_t hostile) {
     }
 }
 
-TEST(SchedulerModel, EveryInterleavingUpToABound) {
-  constexpr int kDepth = 14;
+/// What exploring found.
+struct Explored {
+  size_t states = 0, events = 0, progress = 0, refusals = 0;
+};
+
+/// Every order of so many events from a beginning on.
+Explored explore(const Model &beginning, int depth) {
+  Explored found;
   std::set<std::vector<int64_t>> seen;
-  std::vector<Model> frontier(1);
-  seen.insert(frontier[0].key());
-  size_t events = 0, progress = 0;
-  for (int depth = 0; depth < kDepth && !testing::Test::HasFailure(); ++depth) {
+  std::vector<Model> frontier = {beginning};
+  seen.insert(beginning.key());
+  for (; depth > 0; --depth) {
     std::vector<Model> next;
     for (const Model &model : frontier)
       for (int event = 0; event < kEvents; ++event) {
         Model after = model;
         if (!apply(after, event))
           continue;
-        ++events;
+        ++found.events;
         after.check();
         if (testing::Test::HasFailure())
-          return;
+          return found;
+        found.refusals += size_t(after.refusals - model.refusals);
         if (!seen.insert(after.key()).second)
           continue;
-        if (seen.size() % 16 == 0) {
-          ++progress;
+        if (seen.size() % 64 == 0) {
+          ++found.progress;
           expectProgress(after, -1);
           expectProgress(after, 0);
         }
@@ -237,11 +314,50 @@ TEST(SchedulerModel, EveryInterleavingUpToABound) {
       }
     frontier = std::move(next);
   }
+  found.states = seen.size();
+  return found;
+}
+
+TEST(SchedulerModel, EveryInterleavingUpToABound) {
+  const Explored found = explore(Model(), 10);
   // The bound is not so low that little is tried.
-  EXPECT_GT(seen.size(), 10000u);
-  EXPECT_GT(progress, 500u);
-  RecordProperty("states", int(seen.size()));
-  RecordProperty("events", int(events));
+  EXPECT_GT(found.states, 100000u);
+  EXPECT_GT(found.progress, 500u);
+  RecordProperty("states", int(found.states));
+  RecordProperty("events", int(found.events));
+}
+
+/// Requests that compact every `window` seconds, and SVDs of a job that take so long.
+Model experienced(double window, double svds) {
+  Model model;
+  for (int32_t slot = 0; slot < kSlots; ++slot)
+    model.turnOver(slot);
+  for (int round = 0; round < 12; ++round) {
+    for (int32_t layer = 0; layer < kLayers; ++layer)
+      for (int32_t slot = 0; slot < kSlots; ++slot)
+        model.compact(layer, slot);
+    const double begun = model.now;
+    model.startNext();
+    model.now = begun + svds;
+    while (!model.jobs.empty())
+      model.finish(0);
+    model.now = begun + window;
+  }
+  return model;
+}
+
+// Where it is known how long everything takes: jobs are cut, not begun behind
+// others, and not begun at all.
+TEST(SchedulerModel, EveryInterleavingWithWhatIsKnown) {
+  size_t refusals = 0;
+  for (double svds : {1.0, 2.5, 7.0}) {
+    const Explored found = explore(experienced(4, svds), 8);
+    EXPECT_GT(found.states, 10000u) << svds;
+    EXPECT_GT(found.progress, 100u) << svds;
+    refusals += found.refusals;
+  }
+  EXPECT_GT(refusals, 1000u);
+  RecordProperty("refusals", int(refusals));
 }
 
 // What the model is for: an owner that forgets to advance an epoch is caught.
@@ -252,7 +368,7 @@ TEST(SchedulerModel, AForgottenEpochIsSeen) {
   model.startNext();
   ASSERT_EQ(model.jobs.size(), 1u);
   model.content[0] = ++model.lastContent; // changed, and nobody says so
-  model.scheduler.finish(model.jobs[0].job, 0, model.epochs());
+  model.scheduler.finish(model.jobs[0].job, model.now, model.epochs());
   EXPECT_TRUE(model.jobs[0].job.fresh[0]);
   EXPECT_NE(model.content[0], model.jobs[0].contents[0]);
 }

@@ -4,15 +4,19 @@
 #include "GraphReplay.h"
 #include "HostConsolidation.h"
 
+#include "engine/StateEngine.h"
 #include "nvrtc/Nvrtc.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
 #include <thread>
+
+#include <sched.h>
 
 using namespace sinkstate;
 using namespace sinkstate::test;
@@ -514,6 +518,61 @@ TEST_F(CudaConsolidation, OptionsAreChecked) {
   EXPECT_EQ(bytes(SS_CONSOLIDATION_OFF, 4), off);
   EXPECT_EQ(bytes(-1, 4), on);
   EXPECT_EQ(bytes(SS_CONSOLIDATION_ASYNCHRONOUS, -1), on);
+}
+
+/// Threads of this process that may run on this processor alone.
+int threadsBoundTo(int32_t cpu) {
+  int count = 0;
+  for (const auto &task :
+       std::filesystem::directory_iterator("/proc/self/task")) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(std::stoi(task.path().filename()), sizeof set,
+                          &set) == 0)
+      count += CPU_COUNT(&set) == 1 && CPU_ISSET(size_t(cpu), &set);
+  }
+  return count;
+}
+
+// The download, the upload, two SVDs and, in asynchronous mode, the watcher.
+TEST_F(CudaConsolidation, EveryThreadIsBoundToItsProcessor) {
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  ASSERT_EQ(sched_getaffinity(0, sizeof own, &own), 0);
+  if (CPU_COUNT(&own) < 2)
+    GTEST_SKIP() << "one processor: everything runs there";
+  std::vector<int32_t> cpus;
+  for (int32_t cpu = 0; cpus.size() < 2; ++cpu)
+    if (CPU_ISSET(size_t(cpu), &own))
+      cpus.push_back(cpu);
+  for (int32_t mode :
+       {SS_CONSOLIDATION_ASYNCHRONOUS, SS_CONSOLIDATION_DETERMINISTIC}) {
+    ss_engine_options options = modeOptions(1, mode);
+    options.consolidation_threads = 2;
+    options.consolidation_cpu_count = 2;
+    options.consolidation_cpus = cpus.data();
+    const int before[] = {threadsBoundTo(cpus[0]), threadsBoundTo(cpus[1])};
+    CudaUnderTest cuda(source, options, false);
+    const bool watches = mode == SS_CONSOLIDATION_ASYNCHRONOUS;
+    EXPECT_EQ(threadsBoundTo(cpus[0]) - before[0], watches ? 3 : 2);
+    EXPECT_EQ(threadsBoundTo(cpus[1]) - before[1], 2);
+  }
+}
+
+TEST(ConsolidationOptions, SvdThreadsAreAQuarterOfTheProcessors) {
+  using runtime::svdThreadsFor;
+  for (auto [processors, threads] :
+       {std::pair(0, 1), {1, 1}, {4, 1}, {7, 1}, {8, 2}, {16, 4}, {32, 8},
+        {192, 8}})
+    EXPECT_EQ(svdThreadsFor(processors), threads) << processors;
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  ASSERT_EQ(sched_getaffinity(0, sizeof own, &own), 0);
+  ss_engine_options options = engineOptions();
+  EXPECT_EQ(runtime::resolveOptions(options).consolidation_threads,
+            svdThreadsFor(CPU_COUNT(&own)));
+  options.consolidation_threads = 3; // what is said holds
+  EXPECT_EQ(runtime::resolveOptions(options).consolidation_threads, 3);
 }
 
 TEST(ConsolidationKernels, CompileForGpus) {

@@ -114,10 +114,28 @@ TEST_F(CudaDriver, ContextsAreOfGpusThatExist) {
   EXPECT_STREQ(failure.what(), "options.device_ordinal is 1, expected 0 to 0 "
                                "(the GPUs that this process sees)");
   auto context = Context::open(open(), 0);
-  EXPECT_EQ(context->architecture(), "sm_90");
+  EXPECT_EQ(context->architecture(), "sm_90a");
+  EXPECT_TRUE(context->runs("sm_90a") && context->runs("sm_90"));
+  EXPECT_FALSE(context->runs("sm_80") || context->runs("sm_100a"));
   EXPECT_EQ(fake_live_objects(), 1);
   context.reset();
   EXPECT_EQ(fake_live_objects(), 0);
+}
+
+TEST_F(CudaDriver, ContextsSayWhatCodeIsMadeFor) {
+  const struct {
+    int major, minor;
+    const char *architecture;
+  } gpus[] = {{8, 0, "sm_80"}, {8, 9, "sm_89"}, {10, 0, "sm_100"},
+              {12, 0, "sm_120"}};
+  for (const auto &gpu : gpus) {
+    fake_set_capability(gpu.major, gpu.minor);
+    auto context = Context::open(open(), 0);
+    EXPECT_EQ(context->architecture(), gpu.architecture);
+    EXPECT_TRUE(context->runs(gpu.architecture));
+    EXPECT_FALSE(context->runs(std::string(gpu.architecture) + "a"));
+    EXPECT_FALSE(context->runs("sm_90"));
+  }
 }
 
 TEST_F(CudaDriver, CodeThatDoesNotLoadQuotesTheLog) {
@@ -128,7 +146,7 @@ TEST_F(CudaDriver, CodeThatDoesNotLoadQuotesTheLog) {
   EXPECT_EQ(failure.code(), SS_DEVICE_ERROR);
   const std::string line = failure.what();
   for (const char *part :
-       {"kernel 'gdn_decode'", "Fake GPU, sm_90", "the log of the loader",
+       {"kernel 'gdn_decode'", "Fake GPU, sm_90a", "the log of the loader",
         "the code is for another GPU"})
     EXPECT_NE(line.find(part), std::string::npos) << line;
 }

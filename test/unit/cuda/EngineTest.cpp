@@ -2,11 +2,19 @@
 
 #include "CudaUnderTest.h"
 
+#include "../environment/ScopedVariable.h"
+
+#include "cuda/CudaEngine.h"
 #include "cuda/CudaLayout.h"
+#include "handover/InitialState.h"
 #include "hash/Sha256.h"
+
+#include "nvrtc/Nvrtc.h"
+#include "package/Manifest.h"
 
 #include <nlohmann/json.hpp>
 
+#include <fstream>
 #include <system_error>
 #include <thread>
 
@@ -90,6 +98,87 @@ TEST_F(CudaEngines, AllocateEverythingWhereMemoryCannotBeMapped) {
   limited.state_bytes_limit = Engine(package, options).statistics().allocated_bytes * 3 / 4;
   Engine engine(package, limited);
   EXPECT_LE(engine.statistics().allocated_bytes, limited.state_bytes_limit);
+}
+
+/// What hand-over takes is what the driver has given beyond everything else.
+TEST_F(CudaEngines, CountWhatHandOverTakes) {
+  FakePackage source{{gdnLayer(2, 2, 16, 24)}};
+  ss_engine_options options = cudaOptions(3);
+  options.row_capacity = 24;
+  constexpr int64_t kPieces = int64_t(64) << 20;
+  Package package = Package::open(source.folder());
+  const int64_t most = package.plan(options).hand_over;
+  EXPECT_GT(most, kPieces);
+  CudaUnderTest cuda(source, options, false);
+  ss_engine *engine = cuda.engine.get();
+  const std::vector<int32_t> slots = {cuda.engine.allocateSlot(),
+                                      cuda.engine.allocateSlot(),
+                                      cuda.engine.allocateSlot()};
+  const size_t floats = slots.size() * 2 * 16 * 24;
+  void *matrices = nullptr;
+  ASSERT_EQ(ss_device_malloc(engine, floats * 4, &matrices), SS_OK);
+  const std::vector<float> zeros(floats);
+  ASSERT_EQ(ss_device_copy_in(engine, matrices, zeros.data(), floats * 4,
+                              nullptr),
+            SS_OK);
+  const size_t before = fake_live_bytes();
+  int64_t last = 0;
+  const auto expectCounted = [&](const char *call) {
+    const ss_statistics s = cuda.engine.statistics();
+    EXPECT_EQ(int64_t(fake_live_bytes() - before), s.hand_over_bytes) << call;
+    EXPECT_EQ(s.allocated_bytes, package.plan(options).worst_case);
+    EXPECT_GE(s.hand_over_bytes, last) << call;
+    EXPECT_LE(s.hand_over_bytes, most);
+    last = s.hand_over_bytes;
+  };
+  expectCounted("nothing");
+  EXPECT_EQ(last, 0);
+  ss_dense_layout layout = {};
+  layout.struct_size = sizeof layout;
+  ASSERT_EQ(ss_state_densify_to(engine, 0, slots.data(), nullptr, 3, matrices,
+                                &layout, nullptr),
+            SS_OK)
+      << ss_last_error();
+  expectCounted("densify");
+  EXPECT_GT(last, 0);
+  EXPECT_LT(last, most - kPieces);
+  ASSERT_EQ(ss_state_init(engine, 0, slots.data(), nullptr, 3, matrices,
+                          &layout, nullptr, nullptr),
+            SS_OK)
+      << ss_last_error();
+  expectCounted("init");
+  const std::vector<std::byte> bytes = cuda.engine.snapshot(slots[0]);
+  expectCounted("snapshot");
+  cuda.engine.restore(slots[1], bytes);
+  cuda.engine.fork(slots[1], slots[2]);
+  expectCounted("fork");
+  ASSERT_EQ(ss_device_free(engine, matrices), SS_OK);
+}
+
+// All states at once: the work memory is what was planned, to the byte.
+TEST_F(CudaEngines, PlanTheWorkMemoryOfDenseStatesExactly) {
+  std::vector<LayerSpec> layers = {gdnLayer(2, 2, 16, 24),
+                                   mamba2Layer(4, 1, 24, 16)};
+  layers[1].name = "layer1";
+  layers[1].index = 1;
+  FakePackage source(layers);
+  ss_engine_options options = cudaOptions(3);
+  const runtime::Manifest manifest = runtime::parseManifest(source.manifest);
+  ss_engine_options resolved = options;
+  resolved.dense_fallback = 1;
+  const runtime::cuda::CudaLayout layout(manifest, resolved);
+  const int64_t planned =
+      runtime::cuda::mostHandOverBytes(manifest, layout) -
+      runtime::cuda::PieceMover::kStagingBytes;
+  int64_t each = 0;
+  for (size_t i = 0; i < layout.layers.size(); ++i) {
+    // The matrix, 16 rows of components and their weights, three tables of 64 bits
+    // and three of 32, each array's alignment.
+    const int64_t rows = runtime::mostInitialRows(manifest.layers[i]);
+    each = std::max(each, (16 * 24 * 4 + rows * (16 + 24 + 1) * 4 + 36 +
+                           10 * 256) * layout.layers[i].sizes.states);
+  }
+  EXPECT_EQ(planned, each);
 }
 
 TEST_F(CudaEngines, NeedRoomForTheirTables) {
@@ -191,8 +280,74 @@ TEST_F(CudaEngines, QuoteTheCompiler) {
   json["cuda"][0]["sha256"] = sha256Hex(wrong);
   source.manifest = json.dump();
   source.write();
-  expectNoEngine(cudaOptions(1), SS_DEVICE_ERROR,
+  // Text that we printed is not for its reader to mend.
+  expectNoEngine(cudaOptions(1), SS_INTERNAL,
+                 "NVRTC 13.0 rejects 'layer0_decode.cu' for sm_90a: the printed "
+                 "kernel is wrong, report it: "
                  "layer0_decode.cu(1): error: #error directive");
+}
+
+TEST_F(CudaEngines, NameTheFileOfAnOverrideThatIsRejected) {
+  TemporaryFolder overrides;
+  const std::string file = overrides.path() + "/layer0_decode.cu";
+  std::ofstream(file) << "#error\n";
+  ScopedVariable variable("SS_OVERRIDE_DIR", overrides.path().c_str());
+  expectNoEngine(cudaOptions(1), SS_INVALID_ARGUMENT,
+                 "NVRTC 13.0 rejects '" + file +
+                     "' for sm_90a: correct it, or take it out of "
+                     "SS_OVERRIDE_DIR: " +
+                     file + "(1): error: #error directive");
+}
+
+TEST_F(CudaEngines, NeedAnNvrtcThatKnowsTheGpu) {
+  fake_set_capability(10, 3);
+  for (const char *part :
+       {"NVRTC 13.0 ('" SS_FAKE_NVRTC "') does not compile for 'sm_103', "
+        "expected one of sm_90",
+        "(GPU 0, Fake GPU)"})
+    expectNoEngine(cudaOptions(1), SS_DEVICE_UNAVAILABLE, part);
+}
+
+TEST_F(CudaEngines, SayWhichPartOfNvrtcIsMissing) {
+  const std::string log = "nvrtc: error: failed to open "
+                          "libnvrtc-builtins.so.13.0.";
+  fake_nvrtc_fail(7, log.c_str());
+  expectNoEngine(cudaOptions(1), SS_DEVICE_UNAVAILABLE,
+                 "NVRTC 13.0 ('" SS_FAKE_NVRTC "') does not find its "
+                 "libnvrtc-builtins (" + log + "), expected it beside that "
+                 "file: install all of the package cuda-nvrtc");
+  fake_nvrtc_fail(1, "");
+  expectNoEngine(cudaOptions(1), SS_OUT_OF_MEMORY, "no memory to compile");
+  fake_nvrtc_fail(0, "");
+}
+
+TEST(Nvrtc, ThatIsTooOldIsNamed) {
+  for (auto [major, minor] : {std::pair(12, 3), {11, 8}}) {
+    fake_nvrtc_set_version(major, minor);
+    auto opened = nvrtc::Library::open(SS_FAKE_NVRTC);
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error(), "NVRTC " + std::to_string(major) + "." +
+                                  std::to_string(minor) + " ('" SS_FAKE_NVRTC
+                                  "') is too old, expected 12.4 or newer: "
+                                  "update NVRTC, or set SS_NVRTC to a newer "
+                                  "one");
+  }
+  fake_nvrtc_set_version(13, 0);
+}
+
+TEST_F(CudaEngines, CompileTheirKernelsInParallel) {
+  if (std::thread::hardware_concurrency() < 2)
+    GTEST_SKIP() << "one processor compiles one kernel after the other";
+  fake_nvrtc_meet(2);
+  const Package package = Package::open(source.folder());
+  EXPECT_NO_THROW(Engine(package, cudaOptions(1)));
+  fake_nvrtc_meet(0);
+}
+
+TEST_F(CudaEngines, CompileForAllFeaturesOfTheirGpu) {
+  const Package package = Package::open(source.folder());
+  Engine engine(package, cudaOptions(1));
+  EXPECT_STREQ(fake_nvrtc_architecture(), "sm_90a");
 }
 
 TEST_F(CudaEngines, CompileNothingASecondTime) {
@@ -235,20 +390,35 @@ TEST_F(CudaEngines, CompileWithTheThreadsThatThereAre) {
 
 TEST_F(CudaEngines, UseMachineCodeOfThePackageForThisGpu) {
   const std::string cubin = "FAKE from the package", wrong = "not loaded";
-  source.writeFile("cuda/decode.sm_90.cubin", cubin);
-  source.writeFile("cuda/decode.sm_80.cubin", wrong);
   source.writeFile("cuda/layer0_decode.cu", "#error\n"); // is not read
-  nlohmann::json json = nlohmann::json::parse(source.manifest);
-  json["cuda"][0]["cubins"] = {{{"arch", "sm_80"},
-                                {"file", "cuda/decode.sm_80.cubin"},
-                                {"sha256", sha256Hex(wrong)}},
-                               {{"arch", "sm_90"},
-                                {"file", "cuda/decode.sm_90.cubin"},
-                                {"sha256", sha256Hex(cubin)}}};
-  source.manifest = json.dump();
-  source.write();
-  Package package = Package::open(source.folder());
-  Engine engine(package, cudaOptions(1));
+  const auto machineCode = [&](const std::string &architecture,
+                               const std::string &content) {
+    const std::string file = "cuda/decode." + architecture + ".cubin";
+    source.writeFile(file, content);
+    return nlohmann::json{{"arch", architecture},
+                          {"file", file},
+                          {"sha256", sha256Hex(content)}};
+  };
+  const nlohmann::json original = nlohmann::json::parse(source.manifest);
+  // Its own architecture wins, wherever it stands; without its own features, it
+  // does as well; another's never.
+  for (const std::vector<std::string> &architectures :
+       {std::vector<std::string>{"sm_80", "sm_90"},
+        {"sm_90", "sm_90a", "sm_100"},
+        {"sm_90a", "sm_90"}}) {
+    nlohmann::json json = original, cubins = nlohmann::json::array();
+    const bool own = std::count(architectures.begin(), architectures.end(),
+                                "sm_90a") > 0;
+    for (const std::string &architecture : architectures)
+      cubins.push_back(machineCode(
+          architecture,
+          architecture == (own ? "sm_90a" : "sm_90") ? cubin : wrong));
+    json["cuda"][0]["cubins"] = cubins;
+    source.manifest = json.dump();
+    source.write();
+    Package package = Package::open(source.folder());
+    EXPECT_NO_THROW(Engine(package, cudaOptions(1)));
+  }
 }
 
 TEST_F(CudaEngines, AskForDynamicSharedMemory) {

@@ -71,6 +71,11 @@ void fake_set_device_count(int count) {
   const auto lock = lockMachine();
   machine.devices = count;
 }
+void fake_set_capability(int major, int minor) {
+  const auto lock = lockMachine();
+  machine.major = major;
+  machine.minor = minor;
+}
 void fake_set_memory_limit(size_t bytes) {
   const auto lock = lockMachine();
   machine.limit = bytes;

@@ -76,8 +76,8 @@ CUresult fakecuDeviceGetAttribute(int *value, CUdevice_attribute attribute,
                                   CUdevice) {
   ENTER();
   const std::map<int, int> values = {{kMultiprocessorCount, 4},
-                                     {kComputeCapabilityMajor, 9},
-                                     {kComputeCapabilityMinor, 0},
+                                     {kComputeCapabilityMajor, machine.major},
+                                     {kComputeCapabilityMinor, machine.minor},
                                      {kMaxSharedMemoryPerBlockOptin, 232448},
                                      {kVirtualMemoryManagement,
                                       machine.granularity > 0}};

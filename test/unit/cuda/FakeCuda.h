@@ -26,6 +26,8 @@ typedef void (*fake_kernel)(void *context, void *const *parameters,
 void fake_reset(void);
 void fake_set_version(int version);
 void fake_set_device_count(int count);
+/* Compute capability, 9.0 at first. */
+void fake_set_capability(int major, int minor);
 void fake_set_memory_limit(size_t bytes);
 /* Of memory that is mapped, a multiple of 4096; 0: it cannot be mapped. */
 void fake_set_granularity(size_t bytes);
@@ -81,6 +83,15 @@ const char *fake_logged(void);
 
 /* Sources that the fake NVRTC has compiled in this process. */
 int fake_nvrtc_compilations(void);
+/* The architecture of the last one, "sm_90a"; valid until the next. */
+const char *fake_nvrtc_architecture(void);
+/* From now on compilations fail with this nvrtcResult and log; 0: no more. */
+void fake_nvrtc_fail(int result, const char *log);
+/* What it says of itself when it is opened, 13.0 at first. */
+void fake_nvrtc_set_version(int major, int minor);
+/* From now on a compilation goes on when so many have begun together, or fails
+ * after ten seconds; 0: each goes on at once. */
+void fake_nvrtc_meet(int compilations);
 
 #ifdef __cplusplus
 }

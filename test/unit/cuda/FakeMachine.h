@@ -75,7 +75,7 @@ struct PlannedFailure {
 struct Machine {
   /// SS_FAKE_SHUFFLE in the environment is a seed to begin with.
   Machine();
-  int version = 13000, devices = 1;
+  int version = 13000, devices = 1, major = 9, minor = 0;
   size_t limit = size_t(8) << 30, used = 0;
   std::set<std::string> hidden;
   std::map<std::string, PlannedFailure> failures;

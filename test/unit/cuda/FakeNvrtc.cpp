@@ -5,8 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FakeCuda.h"
+
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
+#include <mutex>
 #include <string>
 
 struct _nvrtcProgram {
@@ -17,15 +22,48 @@ using Program = _nvrtcProgram *;
 
 namespace {
 std::atomic<int> compilations = 0;
+std::mutex mutex; // of everything below
+std::condition_variable met;
+int versionMajor = 13, versionMinor = 0, failure = 0, wanted = 0, inside = 0;
+std::string failureLog, architecture;
+
+constexpr int kNobodyCame = 11; // an internal error
+/// Waits for as many compilations as are wanted to be here at the same time.
+int meet() {
+  std::unique_lock lock(mutex);
+  if (wanted == 0)
+    return 0;
+  ++inside;
+  met.notify_all();
+  const bool all = met.wait_for(lock, std::chrono::seconds(10), [] {
+    return wanted == 0 || inside >= wanted;
+  });
+  return all ? 0 : kNobodyCame;
 }
+} // namespace
 
 extern "C" {
 /// For tests: sources compiled since the process began.
 int fake_nvrtc_compilations() { return compilations; }
+const char *fake_nvrtc_architecture() { return architecture.c_str(); }
+void fake_nvrtc_fail(int result, const char *log) {
+  std::lock_guard lock(mutex);
+  failure = result;
+  failureLog = log;
+}
+void fake_nvrtc_set_version(int major, int minor) {
+  versionMajor = major;
+  versionMinor = minor;
+}
+void fake_nvrtc_meet(int count) {
+  std::lock_guard lock(mutex);
+  wanted = count;
+  inside = 0;
+}
 
 int nvrtcVersion(int *major, int *minor) {
-  *major = 13;
-  *minor = 0;
+  *major = versionMajor;
+  *minor = versionMinor;
   return 0;
 }
 int nvrtcGetNumSupportedArchs(int *count) {
@@ -51,6 +89,14 @@ int nvrtcCompileProgram(Program program, int count, const char *const *flags) {
   for (int i = 0; i < count; ++i)
     if (std::string flag = flags[i]; flag.rfind("--gpu-architecture=", 0) == 0)
       program->architecture = flag.substr(19);
+  if (const int nobody = meet())
+    return nobody;
+  std::lock_guard lock(mutex);
+  architecture = program->architecture;
+  if (failure) {
+    program->log = failureLog;
+    return failure;
+  }
   if (program->source.find("#error") == std::string::npos)
     return 0;
   program->log = program->name + "(1): error: #error directive";

@@ -45,7 +45,7 @@ struct States {
         options(optionsOf()), layout(manifest, options),
         context(Context::open(Driver::get(), 0)), current(*context),
         memory(context, size_t(layout.bytes)), stream(context),
-        compiler(context->architecture()) {
+        compiler(*context) {
     stream.zero(memory.address(), memory.bytes());
     for (const LayerPlaces &places : layout.layers)
       for (int64_t state = 0; state < places.sizes.states; ++state)

@@ -169,6 +169,21 @@ TEST_F(CudaRows, InPoolsGiveTheBitsOfFixedRows) {
   EXPECT_GT(found.mean_live_bytes, 0);
   EXPECT_GT(found.mean_allocated_bytes, found.mean_live_bytes);
   EXPECT_LE(found.mean_allocated_bytes, double(found.allocated_peak));
+  // What states hold lies between what is in their rows and what pools hold.
+  int64_t inPools = 0, fixedRows = 0, live = 0;
+  for (int32_t layer = 0; layer < int32_t(source.layers().size()); ++layer) {
+    const ss_layer_statistics s = pools.engine.layerStatistics(layer);
+    EXPECT_GT(s.allocated_bytes, 0);
+    inPools += s.allocated_bytes;
+    fixedRows += rows.engine.layerStatistics(layer).allocated_bytes;
+    live += s.rank_sum * 4;
+  }
+  EXPECT_GT(inPools, live);
+  EXPECT_LT(inPools, found.allocated_bytes);
+  // There all of the memory is of states but the tables, which are the same.
+  const ss_statistics all = rows.engine.statistics();
+  EXPECT_LT(fixedRows, all.allocated_bytes);
+  EXPECT_GT(fixedRows, inPools);
   pools.engine.synchronize();
 }
 

@@ -278,7 +278,7 @@ TEST(CudaPieces, AreCutWhereTheStagingAreaIsFull) {
   EngineUnderTest machine({gdnLayer(1, 1, 4, 4)});
   const auto context = cuda::Context::open(cuda::Driver::get(), 0);
   const cuda::CurrentContext current(*context);
-  const cuda::KernelCompiler compiler(context->architecture());
+  const cuda::KernelCompiler compiler(*context);
   const cuda::HandOverKernels kernels(context, compiler);
   cuda::PieceMover mover(context, kernels);
   const int64_t bytes = cuda::PieceMover::kStagingBytes / 2 * 3 + 6;

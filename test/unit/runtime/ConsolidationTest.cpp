@@ -280,7 +280,8 @@ TEST(Consolidation, OptionsAreChecked) {
             "options.consolidation is 4, expected an ss_consolidation (0 to "
             "3), or -1 for what the device does");
   EXPECT_EQ(error([](auto &o) { o.consolidation_threads = 257; }),
-            "options.consolidation_threads is 257, expected 0 (one) to 256");
+            "options.consolidation_threads is 257, expected 0 (a quarter of "
+            "the processors) to 256");
   EXPECT_EQ(error([](auto &o) { o.consolidation_lag = -2; }),
             "options.consolidation_lag is -2, expected a number of tokens, or "
             "-1 for half the layer's buffer");

@@ -54,7 +54,10 @@ TEST_F(Manifest, TheUnchangedOneLoads) {
 TEST_F(Manifest, MustBeJson) {
   EXPECT_EQ(load("{\"format\": "), SS_MALFORMED_PACKAGE);
   std::string line = ss_last_error();
-  EXPECT_EQ(line.find("manifest.json: it is not JSON ("), 0u) << line;
+  EXPECT_EQ(line.find("manifest.json: it is not JSON (parse error at line 1, "
+                      "column 12: "),
+            0u)
+      << line;
   EXPECT_EQ(line.find('\n'), std::string::npos);
   EXPECT_EQ(load("[]"), SS_MALFORMED_PACKAGE);
   EXPECT_STREQ(ss_last_error(), "manifest.json: the top level is array, "

@@ -92,6 +92,23 @@ protected:
   Json manifest;
 };
 
+TEST_F(PackageFolder, ErrorsOfTheManifestNameItsFolder) {
+  manifest["kernels"][0]["role"] = "unheard of";
+  write();
+  ss_package *package = nullptr;
+  EXPECT_EQ(ss_package_open(folder.c_str(), &package), SS_MALFORMED_PACKAGE);
+  const std::string line = ss_last_error();
+  EXPECT_EQ(line.find(folder.string() + "/manifest.json: "), 0u) << line;
+  std::ofstream(folder / "manifest.json") << "{";
+  EXPECT_EQ(ss_package_open(folder.c_str(), &package), SS_MALFORMED_PACKAGE);
+  const std::string cut = ss_last_error();
+  EXPECT_EQ(cut.find(folder.string() + "/manifest.json: it is not JSON (parse "
+                                       "error at line 1, column 2: "),
+            0u)
+      << cut;
+  EXPECT_EQ(cut.find('['), std::string::npos) << cut;
+}
+
 TEST_F(PackageFolder, TheBestLevelOfThisProcessorIsLoaded) {
   const int host = std::max(2, runtime::hostCpuIsaLevel());
   addCode(2);
@@ -168,7 +185,7 @@ TEST_F(PackageFolder, EntriesOfTheCodeListAreChecked) {
   auto expect = [&](const char *field, const char *value, const char *line) {
     manifest = good;
     manifest["cpu"][0][field] = value;
-    expectError(SS_MALFORMED_PACKAGE, std::string("manifest.json: cpu entry "
+    expectError(SS_MALFORMED_PACKAGE, std::string("FOLDER/manifest.json: cpu entry "
                                                   "0: ") +
                                           line + ": build the package again");
   };

@@ -188,7 +188,7 @@ int main(void) {
   CHECK(ss_version_number() > 0 && strlen(ss_version()) > 0);
   CHECK(ss_abi_version() == SS_ABI_VERSION);
   CHECK(ss_log_set(count_messages, &messages, SS_LOG_INFO) == SS_OK);
-  ss_memory_plan plan = {sizeof plan, 0, 0, 0};
+  ss_memory_plan plan = {sizeof plan, 0, 0, 0, 0};
   CHECK(ss_engine_plan(package, &options, &plan) == SS_OK);
   CHECK(plan.dense == 3 * DV * DK * (int64_t)sizeof(float));
   ss_engine *engine = NULL;

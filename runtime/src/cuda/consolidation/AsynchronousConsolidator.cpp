@@ -28,10 +28,12 @@ AsynchronousConsolidator::AsynchronousConsolidator(
     : CudaConsolidator(states, options, compiler, kMostJobs),
       context(states.context) {
   ended.reserve(kMostJobs);
+  const consolidation::PipelineOptions stages = stagesOf(options, kMostJobs);
   pipeline = std::make_unique<consolidation::Pipeline>(
-      static_cast<consolidation::StateTransfer &>(*this),
-      stagesOf(options, kMostJobs));
+      static_cast<consolidation::StateTransfer &>(*this), stages);
   watcher = std::thread([this] { watch(); });
+  // Behind the threads of the download, the upload and the SVDs.
+  stages.pin(watcher, 2 + size_t(stages.svdThreads));
 }
 
 AsynchronousConsolidator::~AsynchronousConsolidator() {
@@ -56,6 +58,12 @@ AsynchronousConsolidator::~AsynchronousConsolidator() {
 void AsynchronousConsolidator::download(HostJob &job) {
   ignoreCaptures(*context);
   CudaConsolidator::download(job);
+}
+
+bool AsynchronousConsolidator::isWanted(const HostJob &job,
+                                        const StateCopy &copy) const {
+  const consolidation::Target &target = job.job.targets[size_t(copy.target)];
+  return rows.epoch(job.job.layer, target.slot) == target.epoch;
 }
 
 int32_t AsynchronousConsolidator::takeBox() {

@@ -26,6 +26,7 @@ public:
 private:
   void download(HostJob &job) override;
   void upload(HostJob &job) override;
+  bool isWanted(const HostJob &job, const StateCopy &copy) const override;
   int32_t takeBox();
   void freeBox(int32_t box);
   bool hasBoxes(); ///< false: an upload has failed

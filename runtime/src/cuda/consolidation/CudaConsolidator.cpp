@@ -54,7 +54,7 @@ CudaConsolidator::CudaConsolidator(const ConsolidatedStates &states,
                                    int32_t mostJobs)
     : rows(states, options, compiler),
       scheduler({rows.layers(), options.slots, mostJobs, kFirstSlice,
-                 mostSlices(rows)}),
+                 mostSlices(rows), options.consolidation_threads}),
       start(std::chrono::steady_clock::now()),
       seenChanges(size_t(rows.layers())),
       seenNotes(size_t(rows.layers()) * size_t(options.slots)) {}
@@ -128,8 +128,11 @@ void CudaConsolidator::addStatistics(ss_statistics &out) const {
 consolidation::PipelineOptions stagesOf(const ss_engine_options &options,
                                         int32_t mostJobs) {
   consolidation::PipelineOptions stages;
-  stages.svdThreads = std::max(1, options.consolidation_threads);
+  stages.svdThreads = options.consolidation_threads;
   stages.places = size_t(mostJobs);
+  stages.warn = [](const std::string &line) {
+    writeLog(SS_LOG_WARNING, "consolidation", line);
+  };
   if (options.consolidation_cpu_count > 0)
     stages.cpus.assign(options.consolidation_cpus,
                        options.consolidation_cpus +

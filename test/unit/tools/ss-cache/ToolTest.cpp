@@ -176,3 +176,22 @@ TEST_F(CacheTool, OutputThatCannotBeWritten) {
   const int status = std::system("'" SS_CACHE_TOOL "' --help >/dev/full 2>&1");
   EXPECT_EQ(WEXITSTATUS(status), kWrongUse);
 }
+
+TEST_F(CacheTool, AFolderThatIsNamedHasToBeThere) {
+  const std::string missing = folder.path + "/misspelt";
+  for (const std::string command :
+       {"ls", "prune", "verify", "verify --remove", "show 12"}) {
+    const Ran ran = run("--cache-dir '" + missing + "' " + command);
+    EXPECT_EQ(ran.code, kWrongUse) << command;
+    EXPECT_EQ(ran.out, "") << command;
+    EXPECT_EQ(ran.errors, "ss-cache: --cache-dir '" + missing +
+                              "' is not there, expected the folder of a kernel "
+                              "cache\n")
+        << command;
+    EXPECT_FALSE(exists(missing)) << command;
+  }
+  // That of the environment comes with the first kernel.
+  ScopedVariable variable("SS_CACHE_DIR", missing.c_str());
+  EXPECT_EQ(run("ls").code, kDone);
+  EXPECT_EQ(run("prune").code, kDone);
+}

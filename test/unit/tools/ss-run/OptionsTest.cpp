@@ -67,6 +67,21 @@ TEST(Options, AcceptEveryValue) {
   EXPECT_EQ(options->dense, DenseRun::Reference);
 }
 
+TEST(Options, LevelsOfTheLogAreTheLibrarys) {
+  EXPECT_EQ(checkOptions(good())->log, SS_LOG_OFF);
+  for (auto [name, level] : {std::pair("off", SS_LOG_OFF),
+                             {"error", SS_LOG_ERROR},
+                             {"warning", SS_LOG_WARNING},
+                             {"info", SS_LOG_INFO},
+                             {"debug", SS_LOG_DEBUG}}) {
+    OptionTexts texts = good();
+    texts.log = name;
+    EXPECT_EQ(checkOptions(texts)->log, level) << name;
+  }
+  EXPECT_EQ(errorWith(&OptionTexts::log, "loud"),
+            "--log: found 'loud', expected off, error, warning, info or debug");
+}
+
 TEST(Options, FixedRankSetsActiveAndBuffer) {
   OptionTexts texts = good();
   texts.policy = "fixed:16";
