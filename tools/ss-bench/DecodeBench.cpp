@@ -194,6 +194,7 @@ void DecodeBench::addSizes() {
   found.allocatedBytes = double(statistics.allocated_bytes);
   found.peakBytes = double(statistics.allocated_peak);
   found.usedBytes = double(statistics.used_bytes);
+  found.memory = states->engine().memoryParts().list();
   found.tightened = statistics.tightened;
 }
 

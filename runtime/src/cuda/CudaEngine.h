@@ -65,6 +65,7 @@ public:
   void status(int32_t layer, int32_t slot, int32_t *status) const override;
   void statistics(ss_statistics &out) const override;
   void layerStatistics(int32_t layer, ss_layer_statistics &out) const override;
+  MemoryParts memoryParts() const override;
 
   // Hand-over. What waits, waits for what its stream has; position() and
   // rollbackRoom() wait for the whole GPU.
@@ -252,6 +253,9 @@ private:
                   int64_t number, int64_t base, Adoption &adoption) const;
   void adopt(int32_t layer, const InitArrays &arrays,
              const std::vector<InitialState> &states, CUstream stream);
+
+  // CudaMemoryParts.cpp
+  void addRows(MemoryParts &parts, size_t layer, int64_t &blockBytes) const;
 
   // CudaInspection.cpp
   void waitForAll() const;

@@ -97,6 +97,7 @@ public:
     return int64_t(rowRange.mappedBytes() + weightRange.mappedBytes());
   }
   ss::PoolReport report() const;
+  int64_t mappedChunks() const;
 
 private:
   static constexpr size_t kReportOffset = 64;
@@ -108,7 +109,6 @@ private:
   void noteReadable();
   void allow(int64_t chunks);
   void squeeze(bool wanted);
-  int64_t mappedChunks() const;
   size_t bytesOf(int64_t chunks) const;
   /// What the device may use, as it reads it.
   volatile int64_t &limit() const { return *words.at<volatile int64_t>(0); }

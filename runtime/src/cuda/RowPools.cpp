@@ -410,6 +410,19 @@ RowPools::Counters RowPools::counters(const OwnStream &own) const {
   return result;
 }
 
+RowPools::Usage RowPools::usage() const {
+  Usage usage;
+  for (size_t i = 0; i < memory.size(); ++i) {
+    const RowPoolSizes &pool = sizes.pools[i];
+    const ss::PoolReport report = memory[i].report();
+    const int64_t rowBytes = pool.rowBytes + int64_t(sizeof(float));
+    usage.blocks += report.used_rows * rowBytes;
+    usage.chunks += report.used_chunks * (pool.chunkRows * rowBytes);
+    usage.mapped += memory[i].mappedChunks() * (pool.chunkRows * rowBytes);
+  }
+  return usage;
+}
+
 std::vector<RowPools::Span> RowPools::keepTables() {
   for (PoolMemory &pool : memory)
     pool.keepMapped();

@@ -117,6 +117,13 @@ public:
   int64_t heldBytes() const { return budget.held + tableBytes(); }
   int64_t peakBytes() const { return budget.peak + tableBytes(); }
   int64_t limit() const { return budget.limit; }
+  /// Of heldBytes(), without the tables, as of the last step that has reported.
+  struct Usage {
+    int64_t blocks = 0; ///< of those that are taken, moving states' both
+    int64_t chunks = 0; ///< with such a block
+    int64_t mapped = 0; ///< whole chunks that may be taken
+  };
+  Usage usage() const;
 
   /// What the device has counted; waits for `own`.
   struct Counters {
