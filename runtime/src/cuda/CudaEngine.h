@@ -125,6 +125,8 @@ public:
   /// Those were copied back, and rows with them: no result of consolidation that
   /// was made from others may land.
   void tablesCameBack(Stream stream) const;
+  /// Lets the device say, as steps do, what the next ones will take; waits for it.
+  void reportRoom(Stream stream) const;
   /// `pieces` is device memory.
   void copyPieces(const ss::Piece *pieces, int64_t count, Stream stream) const;
 
