@@ -8,6 +8,8 @@
 
 using namespace ss_bench;
 using nlohmann::ordered_json;
+using sinkstate::runtime::isOfStates;
+using sinkstate::runtime::MemoryPart;
 
 namespace {
 
@@ -73,6 +75,36 @@ void appendSizes(std::string &text, const char *name, const Measured &m) {
          isCorrect(m) ? "yes" : "**no**");
 }
 
+/// What remains of a purpose where nothing but states takes memory.
+double floorOf(const MemoryPart &part) {
+  return isOfStates(part.purpose) ? double(part.bytes) : 0;
+}
+
+void appendMemory(std::string &text, const char *name, const Measured &m) {
+  double bytes = 0, floor = 0;
+  auto line = [&](const std::string &purpose, double all, double least) {
+    append(text, "| %d | %s | %s | %s | %.1f | %.4f | %.4f |\n", m.batch, name,
+           m.staggered ? "on" : "off", purpose.c_str(), all / 1e6,
+           all / m.denseBytes, least / m.denseBytes);
+  };
+  for (const MemoryPart &part : m.memory) {
+    bytes += double(part.bytes), floor += floorOf(part);
+    if (part.bytes != 0)
+      line(std::string(part.purpose), double(part.bytes), floorOf(part));
+  }
+  line("**all**", bytes, floor);
+}
+
+ordered_json memoryAsJson(const Measured &m) {
+  ordered_json parts = ordered_json::array();
+  for (const MemoryPart &part : m.memory)
+    parts.push_back({{"purpose", part.purpose},
+                     {"bytes", part.bytes},
+                     {"of_dense", double(part.bytes) / m.denseBytes},
+                     {"floor_bytes", int64_t(floorOf(part))}});
+  return parts;
+}
+
 ordered_json asJson(const Measured &m) {
   return {{"batch", m.batch},
           {"data", m.data},
@@ -101,6 +133,7 @@ ordered_json asJson(const Measured &m) {
           {"allocated_peak", m.peakBytes},
           {"tightened", m.tightened},
           {"dense_bytes", m.denseBytes},
+          {"memory", memoryAsJson(m)},
           {"check",
            {{"output_error", m.outputError},
             {"state_error", m.stateError},
@@ -201,6 +234,21 @@ std::string ss_bench::formatSizes(const BenchResult &result) {
       appendSizes(text, "own dense", *batch.dense);
     if (batch.deferred)
       appendSizes(text, "own deferred", *batch.deferred);
+  }
+  return text;
+}
+
+std::string ss_bench::formatMemory(const BenchResult &result) {
+  std::string text =
+      "\n| batch | data | staggered | memory for | MB | of dense f32 | floor |\n"
+      "|---|---|---|---|---|---|---|\n";
+  for (const BatchResult &batch : result.batches) {
+    for (const Measured &m : batch.ours)
+      appendMemory(text, m.data.c_str(), m);
+    if (batch.dense)
+      appendMemory(text, "own dense", *batch.dense);
+    if (batch.deferred)
+      appendMemory(text, "own deferred", *batch.deferred);
   }
   return text;
 }

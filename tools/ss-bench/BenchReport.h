@@ -15,6 +15,8 @@ std::string formatTimeHeader();
 std::string formatTimes(const BenchResult &result, const BatchResult &batch,
                         const Baselines &baselines);
 std::string formatSizes(const BenchResult &result);
+/// What the allocated bytes are for, the floor beside.
+std::string formatMemory(const BenchResult &result);
 std::string formatServed(const BenchResult &result);
 std::string formatStart(const BenchResult &result);
 

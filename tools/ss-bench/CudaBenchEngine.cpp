@@ -198,6 +198,7 @@ void CudaBenchEngine::enqueueDecode(int32_t set) {
 /// And the memory that the steps from there on may take.
 void CudaBenchEngine::restore() {
   saved->restore();
+  states->reportRoom(session.stream());
   states->tend(session.stream());
 }
 

@@ -4,6 +4,8 @@
 
 #include "Floors.h"
 
+#include "capi/Failure.h"
+
 #include <algorithm>
 #include <numeric>
 
@@ -194,6 +196,12 @@ void DecodeBench::addSizes() {
   found.allocatedBytes = double(statistics.allocated_bytes);
   found.peakBytes = double(statistics.allocated_peak);
   found.usedBytes = double(statistics.used_bytes);
+  const MemoryParts parts = states->engine().memoryParts();
+  if (parts.sum() != statistics.allocated_bytes)
+    fail(SS_INTERNAL, "the purposes of memory add up to ", parts.sum(),
+         " bytes, expected the ", statistics.allocated_bytes,
+         " that are allocated: report it");
+  found.memory = parts.list();
   found.tightened = statistics.tightened;
 }
 

@@ -2,6 +2,8 @@
 #ifndef SS_BENCH_MEASURED_H
 #define SS_BENCH_MEASURED_H
 
+#include "engine/MemoryParts.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -36,6 +38,8 @@ struct Measured {
   double stateBytes = 0, denseBytes = 0; ///< of all layers
   // Of the engine: held now, at most, and of that in rows, buffers and tables.
   double allocatedBytes = 0, peakBytes = 0, usedBytes = 0;
+  /// What the allocated bytes are for, as the engine accounts for them.
+  std::vector<sinkstate::runtime::MemoryPart> memory;
   int64_t tightened = 0; ///< compactions that had too little memory
 
   // Against float64: the exact chain of decodes, and compactions as a share of

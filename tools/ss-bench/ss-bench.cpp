@@ -177,7 +177,8 @@ int measure(const BenchModels &models, const BenchOptions &options,
     print(formatTimes(result, result.batches.back(), baselines));
     serve(*machine, models, options, profile, batch, result);
   }
-  print(formatSizes(result) + formatServed(result) + formatStart(result));
+  print(formatSizes(result) + formatMemory(result) +
+        formatServed(result) + formatStart(result));
   if (const Status failed = outputs.write(
           {formatJson(result, baselines), drawTimes(result, baselines)}))
     return fail(failed->message);

@@ -188,7 +188,7 @@ void CudaEngine::resetStates(int32_t slot, CUstream stream) {
                               CUdeviceptr(slot) * sizeof(uint64_t),
                           0, sizeof(uint64_t), stream));
   if (pools)
-    pools->release(slot, stream);
+    pools->release(slot, true, stream);
   noteNewRows(slot, stream);
   for (size_t i = 0; i < layout.layers.size(); ++i) {
     if (!manifest.layers[i].denseForm)

@@ -69,6 +69,7 @@ public:
   void status(int32_t layer, int32_t slot, int32_t *status) const override;
   void statistics(ss_statistics &out) const override;
   void layerStatistics(int32_t layer, ss_layer_statistics &out) const override;
+  MemoryParts memoryParts() const override;
 
   // Hand-over. What waits, waits for what its stream has; position() and
   // rollbackRoom() wait for the whole GPU.
@@ -128,6 +129,8 @@ public:
   /// Those were copied back, and rows with them: no result of consolidation that
   /// was made from others may land.
   void tablesCameBack(Stream stream) const;
+  /// Lets the device say, as steps do, what the next ones will take; waits for it.
+  void reportRoom(Stream stream) const;
   /// `pieces` is device memory.
   void copyPieces(const ss::Piece *pieces, int64_t count, Stream stream) const;
 
@@ -264,6 +267,9 @@ private:
                   int64_t number, int64_t base, Adoption &adoption) const;
   void adopt(int32_t layer, const InitArrays &arrays,
              const std::vector<InitialState> &states, CUstream stream);
+
+  // CudaMemoryParts.cpp
+  void addRows(MemoryParts &parts, size_t layer, int64_t &blockBytes) const;
 
   // CudaInspection.cpp
   void waitForAll() const;

@@ -59,6 +59,7 @@ struct CudaLayout {
   int64_t inspected, inspectedWork, inspectedCount, inspectedBase;
   int64_t bytes = 0;
   int64_t denseBytes = 0; ///< all states dense in f32, for comparison
+  int64_t inspectionBytes() const { return bytes - inspected; }
 
 private:
   /// Takes room for `count` elements and returns its offset.

@@ -65,6 +65,14 @@ void CudaEngine::tablesCameBack(Stream stream) const {
       noteNewRows(slot, asStream(stream));
 }
 
+void CudaEngine::reportRoom(Stream stream) const {
+  if (!pools)
+    return;
+  CurrentContext current(*context);
+  pools->report(asStream(stream));
+  synchronizeStream(asStream(stream));
+}
+
 void CudaEngine::copyPieces(const ss::Piece *pieces, int64_t count,
                             Stream stream) const {
   CurrentContext current(*context);

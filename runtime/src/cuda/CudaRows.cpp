@@ -57,7 +57,7 @@ void CudaEngine::tendPools(CUstream stream, int32_t joining,
     return;
   const bool released = !abandoned.empty();
   for (int32_t slot : abandoned) {
-    pools->release(slot, stream);
+    pools->release(slot, false, stream);
     if (consolidator)
       consolidator->slotChanged(slot, stream);
   }

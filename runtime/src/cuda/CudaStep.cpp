@@ -148,6 +148,7 @@ void CudaEngine::planStep(std::span<const int32_t> slots, CUstream stream) {
   }
   if (stepOrdered)
     compactions->waitForPlan(stream);
+  pools->foresee(branch);
   pools->provide(branch, counted);
   compactions->planned();
 }

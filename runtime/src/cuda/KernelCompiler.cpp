@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <optional>
 #include <system_error>
 #include <thread>
 

@@ -18,13 +18,15 @@ constexpr int64_t kMostUnseen = 16;
 constexpr double kForgetting = 1.0 / 16;
 /// Calls during which memory has to be too much before it is given back.
 constexpr int64_t kCalmCalls = 32;
+/// Reports behind one that was on its way when a slot joined.
+constexpr int64_t kLateReports = 2;
 
 } // namespace
 
-int64_t PoolDemand::worstChunks(int64_t slotsInUse) const {
+int64_t PoolDemand::worstChunks(int64_t slots) const {
   // And a chunk for every class that may be without one.
-  return divideUp(slotsInUse * sizes->dueRows, sizes->chunkRows) +
-         std::min<int64_t>(slotsInUse * sizes->dueStates,
+  return divideUp(slots * sizes->dueRows, sizes->chunkRows) +
+         std::min<int64_t>(slots * sizes->dueStates,
                            int64_t(sizes->capacity.size()));
 }
 
@@ -33,8 +35,29 @@ int64_t PoolDemand::recentChunks() const {
   return int64_t(std::ceil(2 * recent));
 }
 
+/// What a placing reports is about states without ranks, and a step of several
+/// tokens foresees nothing.
+void PoolDemand::look(const ss::PoolReport &report, int64_t slotsInUse,
+                      int64_t unseen) {
+  if (report.coming < 0)
+    blind = kCalmCalls;
+  else if (report.step <= ignored || report.step == 0)
+    blind = std::max<int64_t>(blind, 1);
+  else
+    blind = std::max<int64_t>(0, blind - 1);
+  foreseen = std::max(0, report.coming);
+  if (report.step >= joinedStep)
+    joined = 0;
+  if (slotsInUse > slots) {
+    joined += slotsInUse - slots;
+    joinedStep = report.step + unseen + kLateReports;
+  }
+  slots = slotsInUse;
+}
+
 int64_t PoolDemand::chunks(const ss::PoolReport &report, int64_t slotsInUse,
                            int64_t unseen) {
+  look(report, slotsInUse, unseen);
   const int64_t steps = std::max<int64_t>(0, report.step - lastStep);
   lastStep = report.step;
   recent *= std::pow(1 - kForgetting, double(steps));
@@ -42,9 +65,10 @@ int64_t PoolDemand::chunks(const ss::PoolReport &report, int64_t slotsInUse,
     recent = std::max(recent, double(report.fresh + report.missing));
   if (slotsInUse == 0)
     return report.used_chunks;
+  const int64_t two = blind > 0 ? 2 * worstChunks(slotsInUse)
+                                : foreseen + 2 * worstChunks(joined);
   return report.used_chunks + report.missing +
-         std::max(2 * worstChunks(slotsInUse),
-                  (2 + std::min(unseen, kMostUnseen)) * recentChunks());
+         std::max(two, (2 + std::min(unseen, kMostUnseen)) * recentChunks());
 }
 
 void PoolMemory::Budget::add(int64_t bytes) {
@@ -88,6 +112,7 @@ ss::PoolReport PoolMemory::report() const {
     copy.top = from->top;
     copy.fresh = from->fresh;
     copy.missing = from->missing;
+    copy.coming = from->coming;
     std::atomic_thread_fence(std::memory_order_acquire);
   } while (copy.step != from->step);
   return copy;

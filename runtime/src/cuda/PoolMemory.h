@@ -20,8 +20,10 @@
 namespace sinkstate::runtime::cuda {
 
 /// How many chunks a pool should have: those in use, and room for the steps that
-/// nobody has seen yet and for two more. Either as they were lately, or, where
-/// that is more, as if every state that is due in the two kept all its pairs.
+/// nobody has seen yet and for two more. What those two will ask the device has
+/// foreseen, apart from slots that have joined since; where it has not, as much as
+/// if every state that is due in the two kept all its pairs. Where that is more, as
+/// steps were lately.
 class PoolDemand {
 public:
   explicit PoolDemand(const RowPoolSizes &sizes) : sizes(&sizes) {}
@@ -32,18 +34,26 @@ public:
   /// What this report says was taken, no step took: it was placed from outside,
   /// and says nothing of the steps to come.
   void ignore(const ss::PoolReport &report) { ignored = report.step; }
-  /// Chunks that one step may take.
+  /// Chunks that one step may take, by the report that chunks() was asked for last.
   int64_t stepChunks(int64_t slotsInUse) const {
-    return std::max(worstChunks(slotsInUse), recentChunks());
+    return std::max(blind > 0 ? worstChunks(slotsInUse)
+                              : foreseen + worstChunks(joined),
+                    recentChunks());
   }
 
 private:
-  int64_t worstChunks(int64_t slotsInUse) const;
+  int64_t worstChunks(int64_t slots) const;
   int64_t recentChunks() const;
+  void look(const ss::PoolReport &report, int64_t slotsInUse, int64_t unseen);
 
   const RowPoolSizes *sizes;
   double recent = 0; ///< chunks of the largest step, slowly forgotten
   int64_t lastStep = 0, ignored = 0;
+  /// Calls for which what was foreseen is not relied upon.
+  int64_t blind = 1;
+  int64_t foreseen = 0;
+  /// Slots in use, those that no report knows of, and the report that will.
+  int64_t slots = 0, joined = 0, joinedStep = 0;
 };
 
 class PoolMemory {
@@ -97,6 +107,7 @@ public:
     return int64_t(rowRange.mappedBytes() + weightRange.mappedBytes());
   }
   ss::PoolReport report() const;
+  int64_t mappedChunks() const;
 
 private:
   static constexpr size_t kReportOffset = 64;
@@ -108,7 +119,6 @@ private:
   void noteReadable();
   void allow(int64_t chunks);
   void squeeze(bool wanted);
-  int64_t mappedChunks() const;
   size_t bytesOf(int64_t chunks) const;
   /// What the device may use, as it reads it.
   volatile int64_t &limit() const { return *words.at<volatile int64_t>(0); }

@@ -96,6 +96,7 @@ RowPools::RowPools(std::shared_ptr<const Context> owner,
       sizes(manifest, layoutsOf(layout), layout.slots),
       module(context, "ss_rows", compiled(compiler)),
       planFunction(module.function("ss_plan_rows")),
+      foreseeFunction(module.function("ss_foresee_rows")),
       placeFunction(module.function("ss_place_rows")),
       provideFunction(module.function("ss_provide_rows")),
       moveFunction(module.function("ss_move_rows")),
@@ -161,6 +162,8 @@ ss::RowLayer RowPools::layerTable(const LayerManifest &layer,
   table.pool = pool;
   table.pairs = layer.buffer + layer.draft;
   table.before = layer.compactsBefore;
+  table.buffer = layer.buffer;
+  table.phase = layer.phase;
   table.bound = boundOf(layer);
   table.break_even =
       layout.denseFallback ? int32_t(layout.breakEvenRank) : INT32_MAX;
@@ -188,6 +191,9 @@ void RowPools::fillTables(const Manifest &manifest, const CudaLayout &layout,
   arguments.counters = image.take<int64_t>(ss::kRowCounters);
   arguments.faults = image.take<int32_t>(1);
   arguments.pool_count = int32_t(sizes.pools.size());
+  arguments.position =
+      reinterpret_cast<const int64_t *>(begin + CUdeviceptr(layout.position));
+  arguments.slots = layout.slots;
   for (size_t i = 0; i < sizes.pools.size(); ++i) {
     const RowPoolSizes &size = sizes.pools[i];
     ss::RowPool pool = {};
@@ -282,6 +288,16 @@ void RowPools::moveOthers(int32_t layer, CUstream stream) const {
          stream, parameters);
 }
 
+void RowPools::foresee(CUstream stream) const {
+  if (arguments.layer_count == 0)
+    return;
+  constexpr unsigned kBlocks = 4, kThreads = 256;
+  ss::RowTables given = arguments;
+  void *parameters[] = {&given};
+  launch(foreseeFunction, kBlocks, unsigned(given.layer_count), kThreads, stream,
+         parameters);
+}
+
 /// Answers what was asked, and reports.
 void RowPools::provide(CUstream stream, bool counted) {
   if (arguments.layer_count == 0)
@@ -369,17 +385,19 @@ bool RowPools::place(size_t layer, std::span<const int32_t> states,
   void *parameters[] = {&given, &index, &scratch, &second, &count};
   constexpr unsigned kThreads = 256;
   launch(placeFunction, wideGrid(), 1, kThreads, stream, parameters);
+  foresee(stream);
   provide(stream, true);
   moveOthers(-1, stream);
   return true;
 }
 
-void RowPools::release(int32_t slot, CUstream stream) const {
+void RowPools::release(int32_t slot, bool owned, CUstream stream) const {
   if (arguments.layer_count == 0)
     return;
   constexpr unsigned kThreads = 128;
   ss::RowTables given = arguments;
-  void *parameters[] = {&given, &slot};
+  int32_t hasOwner = owned;
+  void *parameters[] = {&given, &slot, &hasOwner};
   launch(releaseFunction, unsigned(given.layer_count), 1, kThreads, stream,
          parameters);
 }
@@ -395,8 +413,13 @@ PoolMemory::Room RowPools::tend(int64_t slotsInUse, bool released,
   for (const PoolMemory &pool : memory)
     released |= pool.waitsForReport();
   if (released && !stepFollows && arguments.layer_count > 0)
-    provide(stream, true);
+    report(stream);
   return worst;
+}
+
+void RowPools::report(CUstream stream) {
+  foresee(stream);
+  provide(stream, true);
 }
 
 RowPools::Counters RowPools::counters(const OwnStream &own) const {
@@ -424,6 +447,19 @@ RowPools::Counters RowPools::counters(const OwnStream &own) const {
     result.meanLive = live / double(result.steps);
   }
   return result;
+}
+
+RowPools::Usage RowPools::usage() const {
+  Usage usage;
+  for (size_t i = 0; i < memory.size(); ++i) {
+    const RowPoolSizes &pool = sizes.pools[i];
+    const ss::PoolReport report = memory[i].report();
+    const int64_t rowBytes = pool.rowBytes + int64_t(sizeof(float));
+    usage.blocks += report.used_rows * rowBytes;
+    usage.chunks += report.used_chunks * (pool.chunkRows * rowBytes);
+    usage.mapped += memory[i].mappedChunks() * (pool.chunkRows * rowBytes);
+  }
+  return usage;
 }
 
 std::vector<RowPools::Span> RowPools::keepTables() {

@@ -57,6 +57,9 @@ public:
   /// they need no other rows, and asks for blocks for the states that do. No
   /// state changes. `ahead`: pairs that will be in a buffer beyond its count.
   void list(int32_t ahead, CUstream stream);
+  /// Looks at what the next steps will ask, for the next provide() to report; beside
+  /// decodes, and beside nothing that changes a state.
+  void foresee(CUstream stream) const;
   /// Provides the blocks; nothing moves yet. `counted`: the launches run, and are
   /// not captured.
   void provide(CUstream stream, bool counted);
@@ -91,8 +94,8 @@ public:
   void notePlaced(size_t layer) {
     memory[size_t(sizes.poolOf[layer])].notePlaced();
   }
-  /// The states of a slot have no rows any more.
-  void release(int32_t slot, CUstream stream) const;
+  /// The states of a slot have no rows any more. `owned`: it has an owner.
+  void release(int32_t slot, bool owned, CUstream stream) const;
 
   /// Looks at what the device has reported, maps more memory, gives back what
   /// nobody uses. Waits for nothing; what it queues on `stream` is no part of a
@@ -101,6 +104,8 @@ public:
   /// during the call.
   PoolMemory::Room tend(int64_t slotsInUse, bool released, bool stepFollows,
                         bool mayUnmap, CUstream stream);
+  /// Lets the device report between two steps.
+  void report(CUstream stream);
   /// Threads that read rows beside the steps: while there are any, a state moves
   /// in the step of its compaction alone.
   void addReader() { ++readers; }
@@ -119,6 +124,13 @@ public:
   int64_t heldBytes() const { return budget.held + tableBytes(); }
   int64_t peakBytes() const { return budget.peak + tableBytes(); }
   int64_t limit() const { return budget.limit; }
+  /// Of heldBytes(), without the tables, as of the last step that has reported.
+  struct Usage {
+    int64_t blocks = 0; ///< of those that are taken, moving states' both
+    int64_t chunks = 0; ///< with such a block
+    int64_t mapped = 0; ///< whole chunks that may be taken
+  };
+  Usage usage() const;
 
   /// What the device has counted; waits for `own`.
   struct Counters {
@@ -152,7 +164,7 @@ private:
   /// list() has been called since the last settle() or cancel(), and provide() has
   /// not since.
   bool listed = false, unanswered = false;
-  CUfunction planFunction, placeFunction, provideFunction, moveFunction,
+  CUfunction planFunction, foreseeFunction, placeFunction, provideFunction, moveFunction,
       moveAllFunction, checkFunction, settleFunction, cancelFunction,
       releaseFunction;
   PoolMemory::Budget budget;

@@ -65,6 +65,7 @@ public:
   void status(int32_t layer, int32_t slot, int32_t *status) const override;
   void statistics(ss_statistics &out) const override;
   void layerStatistics(int32_t layer, ss_layer_statistics &out) const override;
+  MemoryParts memoryParts() const override;
 
   // Hand-over: handover/Tokens.cpp, Rollback.cpp, Exchange.cpp, Dense.cpp.
   void decodeTokens(int32_t layer, const ss_decode_args &args,

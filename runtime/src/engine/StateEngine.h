@@ -8,6 +8,7 @@
 #ifndef SINKSTATE_ENGINE_STATEENGINE_H
 #define SINKSTATE_ENGINE_STATEENGINE_H
 
+#include "engine/MemoryParts.h"
 #include "engine/RowConverter.h"
 #include "handover/DenseLayout.h"
 #include "handover/SlotImage.h"
@@ -57,6 +58,8 @@ public:
   /// Fills `out`, apart from struct_size.
   virtual void layerStatistics(int32_t layer,
                                ss_layer_statistics &out) const = 0;
+  /// What `allocated_bytes` is made of; adds up to it.
+  virtual MemoryParts memoryParts() const = 0;
 
   // Hand-over (handover/).
   virtual void decodeTokens(int32_t layer, const ss_decode_args &args,

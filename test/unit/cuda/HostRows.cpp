@@ -53,6 +53,16 @@ void hostPlanRows(void *, void *const *parameters, unsigned blocks) {
   }
 }
 
+void hostForeseeRows(void *, void *const *parameters, unsigned) {
+  const auto tables = value<ss::RowTables>(parameters, 0);
+  for (int32_t l = 0; l < tables.layer_count; ++l) {
+    const ss::RowLayer &layer = tables.layers[l];
+    tables.pools[layer.pool].foreseen = 1;
+    for (int32_t slot = 0; slot < tables.slots; ++slot)
+      ss::foresee_slot(tables, layer, slot, 0, 1);
+  }
+}
+
 void hostPlaceRows(void *, void *const *parameters, unsigned) {
   const auto tables = value<ss::RowTables>(parameters, 0);
   const auto index = value<int32_t>(parameters, 1);
@@ -144,10 +154,11 @@ void hostCancelRows(void *, void *const *parameters, unsigned) {
 void hostReleaseRows(void *, void *const *parameters, unsigned blocks) {
   const auto tables = value<ss::RowTables>(parameters, 0);
   const auto slot = value<int32_t>(parameters, 1);
+  const auto owned = value<int32_t>(parameters, 2);
   for (unsigned block = 0; block < blocks; ++block) {
     const ss::RowLayer &layer = tables.layers[block];
     for (int32_t head = 0; head < layer.heads; ++head)
-      ss::release_state(tables, layer, slot * layer.heads + head);
+      ss::release_state(tables, layer, slot * layer.heads + head, owned);
   }
 }
 
@@ -157,6 +168,7 @@ void addRowKernels() {
                cancel[] = {tables, 4, 4};
   const size_t place[] = {tables, 4, 8, 8, 4};
   fake_add_kernel("ss_plan_rows", plan, 3, hostPlanRows, nullptr);
+  fake_add_kernel("ss_foresee_rows", plan, 1, hostForeseeRows, nullptr);
   fake_add_kernel("ss_place_rows", place, 5, hostPlaceRows, nullptr);
   fake_add_kernel("ss_provide_rows", pools, 1, hostProvideRows, nullptr);
   fake_add_kernel("ss_move_rows", one, 2, hostMoveRows, nullptr);
@@ -164,7 +176,7 @@ void addRowKernels() {
   fake_add_kernel("ss_check_range", one, 2, hostCheckRange, nullptr);
   fake_add_kernel("ss_settle_rows", one, 2, hostSettleRows, nullptr);
   fake_add_kernel("ss_cancel_rows", cancel, 3, hostCancelRows, nullptr);
-  fake_add_kernel("ss_release_rows", one, 2, hostReleaseRows, nullptr);
+  fake_add_kernel("ss_release_rows", plan, 3, hostReleaseRows, nullptr);
 }
 
 } // namespace sinkstate::test

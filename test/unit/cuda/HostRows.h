@@ -14,6 +14,7 @@ namespace sinkstate::test {
 
 /// ss_plan_rows(ss::RowTables, int32_t first, int32_t ahead)
 void hostPlanRows(void *, void *const *parameters, unsigned blocks);
+void hostForeseeRows(void *, void *const *parameters, unsigned blocks);
 /// ss_place_rows(ss::RowTables, int32_t layer, const int32_t *states,
 ///               const int32_t *rows, int32_t count)
 void hostPlaceRows(void *, void *const *parameters, unsigned blocks);

@@ -131,6 +131,7 @@ TEST(PoolDemand, TakesPlacingForNoGrowth) {
   sizes.dueStates = 1, sizes.dueRows = 10;
   ss::PoolReport report = {};
   report.step = 5, report.fresh = report.used_chunks = 40;
+  report.coming = -1;
   runtime::cuda::PoolDemand grown(sizes), placed(sizes);
   placed.ignore(report);
   const int64_t calm = 40 + 2 * placed.stepChunks(2);
@@ -139,6 +140,59 @@ TEST(PoolDemand, TakesPlacingForNoGrowth) {
   // The steps behind it do.
   report.step = 6, report.fresh = 3;
   EXPECT_EQ(placed.chunks(report, 2, 0), 40 + 2 * 2 * 3);
+}
+
+// Not of slots that have joined since, nor right behind a placing, nor for a while
+// after steps in which nobody could look ahead.
+TEST(PoolDemand, TakesWhatTheDeviceForesees) {
+  RowPoolSizes sizes(64, 104, {49});
+  sizes.dueStates = 1, sizes.dueRows = 10;
+  ss::PoolReport report = {};
+  report.used_chunks = 40, report.coming = 3;
+  runtime::cuda::PoolDemand demand(sizes);
+  auto worst = [&](int64_t slots) { // of one step
+    return (slots * 10 + sizes.chunkRows - 1) / sizes.chunkRows +
+           std::min(slots, int64_t(sizes.capacity.size()));
+  };
+  EXPECT_EQ(demand.chunks(report, 4000, 0), 40 + 2 * worst(4000)); // no report yet
+  report.step = 1;
+  EXPECT_EQ(demand.chunks(report, 4000, 0), 40 + 3 + 2 * worst(4000));
+  report.step = 3;
+  EXPECT_EQ(demand.chunks(report, 4000, 0), 40 + 3);
+  EXPECT_EQ(demand.stepChunks(4000), 3);
+  EXPECT_EQ(demand.chunks(report, 4400, 1), 40 + 3 + 2 * worst(400));
+  EXPECT_EQ(demand.stepChunks(4400), 3 + worst(400));
+  report.step = 6;
+  EXPECT_EQ(demand.chunks(report, 4400, 0), 40 + 3);
+  demand.ignore(report);
+  EXPECT_EQ(demand.chunks(report, 4400, 0), 40 + 2 * worst(4400));
+  report.step = 7;
+  EXPECT_EQ(demand.chunks(report, 4400, 0), 40 + 3);
+  report.step = 8, report.coming = -1;
+  EXPECT_EQ(demand.chunks(report, 4400, 0), 40 + 2 * worst(4400));
+  report.step = 9, report.coming = 2;
+  EXPECT_EQ(demand.chunks(report, 4400, 0), 40 + 2 * worst(4400));
+  for (int call = 0; call < 40; ++call)
+    demand.chunks(report, 4400, 0);
+  EXPECT_EQ(demand.chunks(report, 4400, 0), 40 + 2);
+}
+
+// Beyond the blocks that are free, chunk by chunk.
+TEST(DevicePool, CountsTheChunksForWhatIsForeseen) {
+  TestPool test(104, {49}, 60);
+  ASSERT_TRUE(test.ask(20));
+  test.answers(3, false);
+  const int32_t c = test.sizes.classOf[20], blocks = test.sizes.blocks[size_t(c)];
+  for (const auto &[asked, chunks] :
+       std::vector<std::pair<int32_t, int32_t>>{{blocks - 1, 0},
+                                                {blocks, 1},
+                                                {2 * blocks - 1, 1},
+                                                {2 * blocks, 2}}) {
+    test.pool.coming[c] = asked;
+    test.pool.foreseen = 1;
+    test.answers(3, true);
+    EXPECT_EQ(test.report.coming, chunks);
+  }
 }
 
 TEST(DevicePool, GivesEveryRowToOneStateWhateverTheThreads) {

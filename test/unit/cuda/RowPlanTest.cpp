@@ -11,6 +11,7 @@
 #include "HostRows.h"
 
 #include "cuda/RowPoolLayout.h"
+#include "cuda/device/schedule.cuh"
 
 #include <gtest/gtest.h>
 
@@ -64,6 +65,7 @@ struct Layer {
     table.most_asked = 2 * kStates;
     table.last = last.data(), table.last_count = &lastCount;
     table.noted = noted.data();
+    table.buffer = kPairs, table.phase = 1;
     table.heads = kHeads, table.pairs = kPairs, table.bound = kBound;
     table.break_even = kBreakEven, table.most_back = kMostBack;
     table.dense_rows = kDenseRows, table.row_elements = kElements;
@@ -101,8 +103,8 @@ protected:
     for (Layer &layer : layers)
       layerTables.push_back(layer.table());
     layerTables.back().before = 1;
-    tables = {layerTables.data(), &pool, counters, &faults,
-              int32_t(layerTables.size()), 1};
+    tables = {layerTables.data(), &pool, counters, &faults, position.data(),
+              int32_t(layerTables.size()), 1, kSlots};
   }
 
   int64_t rowCount() const {
@@ -241,8 +243,9 @@ protected:
     });
   }
   /// Between steps.
-  void release(int32_t slot) {
-    launch(hostReleaseRows, unsigned(layers.size()), tables, slot);
+  void release(int32_t slot, bool owned = true) {
+    launch(hostReleaseRows, unsigned(layers.size()), tables, slot,
+           int32_t(owned));
     for (Layer &layer : layers)
       for (int32_t head = 0; head < kHeads; ++head)
         layer.rank[size_t(slot * kHeads + head)] = 0;
@@ -282,6 +285,7 @@ protected:
   std::mt19937 random;
   ss::PoolReport report = {};
   ss::RowPool pool = {};
+  std::vector<int64_t> position = std::vector<int64_t>(kSlots);
   std::vector<Layer> layers = std::vector<Layer>(2);
   std::vector<ss::RowLayer> layerTables;
   ss::RowTables tables = {};
@@ -388,6 +392,95 @@ TEST_P(RowPlan, SqueezesWhatTheStepBeforeHasCompacted) {
       settle(l);
       layer.dueCount = layer.lastCount = 0;
     }
+}
+
+// Requests by their class of all states that have not to leave their chunk, which
+// nobody can know before.
+std::vector<int32_t> ownRequests(const ss::RowTables &tables,
+                                 const ss::RowPool &pool) {
+  std::vector<int32_t> asked(size_t(pool.class_count));
+  for (int32_t i = 0; i < pool.request_count; ++i) {
+    const ss::RowRequest &request = pool.requests[i];
+    const ss::RowLayer &layer = tables.layers[request.layer];
+    if (!ss::is_to_leave(pool, layer.row_base[request.state]))
+      ++asked[size_t(request.size_class)];
+  }
+  return asked;
+}
+
+// What is due is so by the schedule's own rule. Two steps later everything that was
+// asked had been foreseen, and little else; of slots without an owner nothing is.
+TEST_P(RowPlan, ForeseesWhatTheNextStepsAsk) {
+  for (int32_t slot = 0; slot < kSlots; ++slot)
+    release(slot, slot > 0);
+  std::vector<std::vector<int32_t>> coming;
+  int64_t foreseen = 0, all = 0;
+  for (int step = 0; step < 3000 && !HasFatalFailure(); ++step) {
+    std::vector<int32_t> asked;
+    for (size_t l = 0; l < layers.size(); ++l) {
+      ss::ScheduleLayer schedule = {};
+      schedule.heads = kHeads, schedule.buffer = kPairs, schedule.phase = 1;
+      schedule.before = layerTables[l].before;
+      Layer &layer = layers[l];
+      layer.dueCount = 0;
+      for (int32_t slot = 1; slot < kSlots; ++slot) {
+        const auto s = size_t(slot);
+        const bool due = ss::is_listed(schedule, position[s], layer.count[s]);
+        ASSERT_EQ(due, ss::compacts_at(layerTables[l], position[s], layer.count[s]));
+        for (int32_t head = 0; due && head < kHeads; ++head)
+          layer.due[size_t(layer.dueCount++)] = slot * kHeads + head;
+      }
+    }
+    launch(hostPlanRows, unsigned(layers.size()), tables, 0, int32_t(1));
+    asked = ownRequests(tables, pool);
+    launch(hostForeseeRows, 1, tables);
+    const std::vector<int32_t> now(pool.coming, pool.coming + pool.class_count);
+    ss::RowPool *pools = &pool;
+    launch(hostProvideRows, 1, pools);
+    ASSERT_GE(report.coming, 0);
+    // Once a period of four: what is due within two steps of one is asked once.
+    for (size_t c = 0; c < asked.size(); ++c)
+      if (coming.size() >= 2) {
+        ASSERT_LE(asked[c], coming[coming.size() - 1][c]) << "step " << step;
+        ASSERT_LE(asked[c], coming[coming.size() - 2][c]) << "step " << step;
+      }
+    all += 2 * std::accumulate(asked.begin(), asked.end(), 0);
+    foreseen += std::accumulate(now.begin(), now.end(), 0);
+    coming.push_back(now);
+    for (int32_t l : someOrder()) {
+      move(l);
+      compact(l);
+    }
+    settle(-1);
+    for (size_t l = 0; l < layers.size(); ++l)
+      for (size_t s = 1; s < kSlots; ++s)
+        layers[l].count[s] = ss::compacts_at(layerTables[l], position[s],
+                                             layers[l].count[s])
+                                 ? layerTables[l].before
+                                 : layers[l].count[s] + 1;
+    for (size_t s = 1; s < kSlots; ++s)
+      position[s] += 1;
+    if (oneIn(50)) { // from a place of its own in the period
+      const auto s = size_t(1 + random() % (kSlots - 1));
+      release(int32_t(s));
+      position[s] = int64_t(random() % 1000);
+      for (Layer &layer : layers)
+        layer.count[s] = 0;
+      coming.clear();
+    }
+  }
+  EXPECT_GT(all, 1000);
+  EXPECT_LT(foreseen, all * 3 / 2);
+}
+
+// A report without foresight says so.
+TEST_P(RowPlan, SaysWhetherAnybodyHasLookedAhead) {
+  ss::RowPool *pools = &pool;
+  launch(hostForeseeRows, 1, tables);
+  launch(hostProvideRows, 1, pools);
+  EXPECT_EQ(report.coming, 0); // no slot has an owner
+  launch(hostProvideRows, 1, pools);
+  EXPECT_EQ(report.coming, -1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RowPlan, testing::Range(0, 8));

@@ -243,7 +243,9 @@ TEST_F(CudaRows, GoBackToTheDriver) {
   for (int i = 0; i < 4; ++i)
     cuda.engine.tend();
   EXPECT_EQ(cuda.engine.statistics().allocated_bytes, before);
-  EXPECT_EQ(cuda.engine.statistics().allocated_peak, full);
+  // Ranks go on moving, and the steps ahead with them.
+  EXPECT_GE(cuda.engine.statistics().allocated_peak, full);
+  EXPECT_LE(cuda.engine.statistics().allocated_peak, full + full / 16);
 }
 
 TEST_F(CudaRows, AreRefusedAtTheLimitBeforeAStep) {

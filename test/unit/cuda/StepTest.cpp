@@ -153,9 +153,9 @@ TEST_F(CudaSteps, AllocateNothingAndWaitForNothing) {
   for (int step = 0; step < 9; ++step)
     cuda.driver.enqueue(1, nullptr);
   EXPECT_EQ(count(), before);
-  // Per step: schedule, plan, provide, settle, advance, three layers of four
+  // Per step: schedule, plan, foresee, provide, settle, advance, three layers of four
   // kernels, one of one; two of them settle their rows and counts.
-  EXPECT_EQ(fake_calls("cuLaunchKernel") - launches, 9 * 22);
+  EXPECT_EQ(fake_calls("cuLaunchKernel") - launches, 9 * 23);
 }
 
 TEST_F(CudaSteps, CanBeCapturedAtSeveralBatchSizesAndReplayed) {

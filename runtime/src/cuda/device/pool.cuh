@@ -29,6 +29,9 @@ constexpr int32_t kMostBlocks = 32 * kMaskWords;
 constexpr int32_t kScrapRows = 1;
 constexpr int32_t kNoBlock = -1;
 constexpr int32_t kNoRequest = -1;
+/// Steps behind the current one whose requests are foreseen: one may be under way
+/// when the host reads of them.
+constexpr int32_t kForeseenSteps = 2;
 
 /// In RowPool::limit: memory is short, and states keep the rows that they fill
 /// alone, apart from their compactions.
@@ -62,6 +65,8 @@ struct PoolReport {
   int32_t top;          // one more than the last of them
   int32_t fresh;        // chunks that got a class in this step
   int32_t missing;      // chunks that this step would have needed
+  int32_t coming;       // more than are in use, for what the next kForeseenSteps steps
+                        // ask; -1: nobody has looked
 };
 
 struct RowPool {
@@ -94,6 +99,9 @@ struct RowPool {
   int32_t top;   // one more than the last chunk with a class
   int32_t squeezed; // 1: kSqueezed, as the last step saw it
   int32_t bound; // the limit that the last step saw: blocks beyond it are to move
+  // What steps to come will ask, until the next provision has counted it.
+  int32_t coming[kMostClasses];
+  int32_t foreseen; // 1: somebody has looked
 };
 
 //===-- Counters that threads share --------------------------------------===//
@@ -110,6 +118,8 @@ SS_BOTH_SIDES int64_t exchange_shared(int64_t *to, int64_t n) {
 }
 SS_BOTH_SIDES int32_t bits_set(uint32_t word) { return __popc(word); }
 SS_BOTH_SIDES int32_t lowest_bit(uint32_t word) { return __ffs(int(word)) - 1; }
+/// Of a whole warp; on the host of one lane.
+SS_BOTH_SIDES bool any_lane(bool mine) { return __any_sync(0xffffffffu, mine); }
 #else
 SS_BOTH_SIDES int32_t add_shared(int32_t *to, int32_t n) {
   const int32_t before = *to;
@@ -130,6 +140,7 @@ SS_BOTH_SIDES int64_t exchange_shared(int64_t *to, int64_t n) {
 }
 SS_BOTH_SIDES int32_t bits_set(uint32_t word) { return __builtin_popcount(word); }
 SS_BOTH_SIDES int32_t lowest_bit(uint32_t word) { return __builtin_ctz(word); }
+SS_BOTH_SIDES bool any_lane(bool mine) { return mine; }
 #endif
 
 //===-- Blocks -----------------------------------------------------------===//
@@ -182,8 +193,10 @@ struct Provision {
   int32_t chunks[kMostClasses];
   /// Sums of some threads each: lanes of a warp seldom meet at one.
   int32_t taken_blocks[kTakenSums][kMostClasses];
+  int32_t free_blocks[kTakenSums][kMostClasses]; ///< of chunks that may be used
+  int32_t coming[kMostClasses];
   int64_t seen;
-  int32_t limit, wanted, taken, used, top;
+  int32_t limit, wanted, taken, used, top, coming_chunks;
   int32_t scanned; // chunks that are mapped, or still in use
   /// Likewise. 64 bits would be added by comparing and swapping, one thread of all
   /// at a time.
@@ -200,8 +213,9 @@ SS_BOTH_SIDES void load_provision(RowPool &pool, Provision &p, int32_t thread, i
     p.blocks[c] = pool.blocks[c];
     p.given[c] = p.chunks[c] = 0;
     for (int32_t i = 0; i < kTakenSums; ++i)
-      p.taken_blocks[i][c] = 0;
-    pool.asked[c] = 0;
+      p.taken_blocks[i][c] = p.free_blocks[i][c] = 0;
+    p.coming[c] = pool.coming[c];
+    pool.asked[c] = pool.coming[c] = 0;
   }
   if (thread == threads - 1)
     p.seen = *pool.limit;
@@ -212,7 +226,7 @@ SS_BOTH_SIDES void begin_provision(RowPool &pool, Provision &p) {
   pool.bound = p.limit;
   pool.squeezed = (p.seen & kSqueezed) != 0;
   p.scanned = pool.top < p.limit ? p.limit : pool.top;
-  p.wanted = p.taken = p.used = p.top = 0;
+  p.wanted = p.taken = p.used = p.top = p.coming_chunks = 0;
   for (int32_t i = 0; i < kTakenSums; ++i)
     p.used_rows[i] = 0;
   int32_t all = 0;
@@ -390,6 +404,8 @@ SS_BOTH_SIDES void serve_fresh(RowPool &pool, Provision &p, int32_t thread, int3
       return;
     const int32_t taken = p.blocks[c] - view.free;
     add_shared(&p.taken_blocks[thread % kTakenSums][c], taken);
+    if (view.free > 0 && chunk < p.limit)
+      add_shared(&p.free_blocks[thread % kTakenSums][c], view.free);
     rows += taken * pool.capacity[c];
     ++used;
     top = chunk + 1;
@@ -401,15 +417,18 @@ SS_BOTH_SIDES void serve_fresh(RowPool &pool, Provision &p, int32_t thread, int3
   max_shared(&p.top, top);
 }
 
-/// Counts what was denied, and the chunks that would do.
+/// Counts what was denied, the chunks that would do, and those that what is foreseen
+/// needs if nothing is given back before.
 SS_BOTH_SIDES void count_grants(RowPool &pool, Provision &p, int32_t thread, int32_t threads) {
   for (int32_t c = thread; c < pool.class_count; c += threads) {
     // A sixteenth more than there are, so that states come and go in place.
-    int32_t taken = 0;
+    int32_t taken = 0, free = 0;
     for (int32_t i = 0; i < kTakenSums; ++i)
-      taken += p.taken_blocks[i][c];
+      taken += p.taken_blocks[i][c], free += p.free_blocks[i][c];
     const int32_t room = taken + taken / 16;
     pool.enough[c] = (room + p.blocks[c] - 1) / p.blocks[c];
+    if (p.coming[c] > free)
+      add_shared(&p.coming_chunks, (p.coming[c] - free + p.blocks[c] - 1) / p.blocks[c]);
   }
   int64_t denied = 0;
   for (int32_t i = thread; i < pool.grant_count; i += threads)
@@ -434,6 +453,8 @@ SS_BOTH_SIDES void end_provision(RowPool &pool, const Provision &p) {
   const int32_t got = p.taken < p.wanted ? p.taken : p.wanted;
   report.fresh = got;
   report.missing = p.wanted - got;
+  report.coming = pool.foreseen ? p.coming_chunks : -1;
+  pool.foreseen = 0;
   volatile PoolReport *out = pool.report;
   out->used_rows = report.used_rows;
   out->denied = report.denied;
@@ -444,6 +465,7 @@ SS_BOTH_SIDES void end_provision(RowPool &pool, const Provision &p) {
   out->top = report.top;
   out->fresh = report.fresh;
   out->missing = report.missing;
+  out->coming = report.coming;
 #ifdef __CUDACC_RTC__
   __threadfence_system();
 #endif

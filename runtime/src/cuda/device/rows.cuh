@@ -36,7 +36,8 @@ struct RowLayer {
   int32_t *dense_work;        // [states], and what is densified
   int32_t *dense_count;       // [1]
   int64_t *dense_place;       // [states] out_base of those
-  int32_t *folds;             // [states], since the state went dense
+  int32_t *folds;             // [states], since the state went dense; of one without
+                              // rows: 1 where its slot has an owner
   // What a decomposition of matrices works on, beside the states' own tables.
   int32_t *back_work;         // [states], states to decompose
   int32_t *back_count;        // [1]
@@ -53,6 +54,7 @@ struct RowLayer {
   int32_t most_asked;         // two for each state
   int32_t pairs;              // of a full buffer, drafts included
   int32_t before;             // 1: it is compacted before its tokens, none is ahead
+  int32_t buffer, phase;      // as of its schedule
   int32_t bound;              // most rows of a state in factors
   int32_t break_even;         // rank from which a state goes dense
   int32_t most_back;          // rank up to which it comes back; 0: it does not
@@ -72,7 +74,8 @@ struct RowTables {
   RowPool *pools;
   int64_t *counters; // [kRowCounters]
   int32_t *faults;   // [1]
-  int32_t layer_count, pool_count;
+  const int64_t *position; // [slots]
+  int32_t layer_count, pool_count, slots;
 };
 
 /// Places of RowTables::counters.
@@ -110,13 +113,16 @@ SS_BOTH_SIDES void list_compact(const RowLayer &layer, int32_t state) {
   layer.work[add_shared(layer.work_count, 1)] = state;
 }
 
-/// Rows that a compaction of the state may leave at most.
-SS_BOTH_SIDES int32_t rows_needed(const RowLayer &layer, int32_t state, int32_t ahead) {
-  const int32_t pairs = layer.count[state / layer.heads] + (layer.before ? 0 : ahead);
-  const int32_t rank = layer.rank[state];
+/// Rows that a compaction of a rank and so many pairs may leave at most.
+SS_BOTH_SIDES int32_t rows_left(const RowLayer &layer, int32_t rank, int32_t pairs) {
   const int32_t rows = (rank == 0 ? layer.sink_rows : rank) +
                        (pairs < layer.pairs ? pairs : layer.pairs);
   return rows < layer.bound ? rows : layer.bound;
+}
+
+SS_BOTH_SIDES int32_t rows_needed(const RowLayer &layer, int32_t state, int32_t ahead) {
+  const int32_t pairs = layer.count[state / layer.heads] + (layer.before ? 0 : ahead);
+  return rows_left(layer, layer.rank[state], pairs);
 }
 
 SS_BOTH_SIDES int32_t with_room(const RowLayer &layer, int32_t rows) {
@@ -229,6 +235,14 @@ SS_BOTH_SIDES bool is_due(const RowLayer &layer, int32_t slot) {
   return false;
 }
 
+/// The same by lanes, each of which looks at some.
+SS_BOTH_SIDES bool is_due(const RowLayer &layer, int32_t slot, int32_t lane, int32_t lanes) {
+  bool found = false;
+  for (int32_t i = lane * layer.heads; i < *layer.due_count; i += lanes * layer.heads)
+    found |= layer.due[i] / layer.heads == slot;
+  return any_lane(found);
+}
+
 /// A state that the last step has compacted gives back what it does not fill,
 /// where memory is short. One that is due again asks for itself.
 SS_BOTH_SIDES void squeeze_state(const RowTables &tables, int32_t index, int32_t state) {
@@ -251,6 +265,71 @@ SS_BOTH_SIDES void place_state(const RowTables &tables, int32_t index, int32_t s
   const int32_t capacity = layer.row_capacity[state];
   if (capacity < rows || capacity > pool.capacity[pool.class_of[rows]])
     ask_block(pool, rows, {index, state, 0, 0, kResize, 0});
+}
+
+//===-- What the next steps will ask ---------------------------------------===//
+
+/// Whether a step of one token at `position` compacts a slot's states: as the
+/// schedule has it (device/schedule.cuh).
+SS_BOTH_SIDES bool compacts_at(const RowLayer &layer, int64_t position, int32_t count) {
+  if (!layer.before)
+    return (position + 1) % layer.buffer == layer.phase || count + 1 >= layer.buffer;
+  const int64_t to = position - layer.phase + layer.buffer;
+  return count >= layer.buffer || to / layer.buffer > (to - count) / layer.buffer;
+}
+
+/// The pairs that a compaction of a slot's states will find, of the first one within
+/// the next steps; 0: there is none. `due`: they are compacted in this step.
+SS_BOTH_SIDES int32_t pairs_to_come(const RowLayer &layer, int64_t position, int32_t count,
+                                    bool due) {
+  for (int32_t step = 0; step <= kForeseenSteps; ++step, ++position) {
+    const bool compacts = compacts_at(layer, position, count);
+    const int32_t pairs = count + !layer.before;
+    if (compacts && (step > 0 || !due))
+      return pairs;
+    count = compacts ? layer.before : count + 1;
+  }
+  return 0;
+}
+
+/// Counts what plan_state() will ask for a state, if nothing moves it before.
+/// `pairs`: that it will have; `due`: after it has been compacted in this step.
+SS_BOTH_SIDES void foresee_state(const RowTables &tables, const RowLayer &layer, int32_t state,
+                                 int32_t pairs, bool due) {
+  RowPool &pool = tables.pools[layer.pool];
+  const int32_t rank = layer.rank[state], capacity = layer.row_capacity[state];
+  const int32_t folds = layer.folds[state];
+  const int64_t base = layer.row_base[state];
+  auto expect = [&](int32_t rows) { add_shared(&pool.coming[pool.class_of[rows]], 1); };
+  if (rank < 0) {
+    if (layer.most_back > 0 && (folds + 1) % kFoldsPerAttempt == 0)
+      expect(layer.most_back + 1);
+    else if (is_to_leave(pool, base))
+      expect(layer.dense_rows);
+    return;
+  }
+  if (capacity == 0 && folds == 0) // nobody's
+    return;
+  if (rank >= layer.break_even)
+    expect(layer.dense_rows);
+  const int32_t most = due ? rows_left(layer, rank, layer.pairs) : rank;
+  const int32_t needed = rows_left(layer, most, pairs);
+  if (wants_block(layer, pool, base, capacity, needed))
+    expect(with_room(layer, needed));
+}
+
+/// The heads of a slot: `lane` of `lanes`.
+SS_BOTH_SIDES void foresee_slot(const RowTables &tables, const RowLayer &layer, int32_t slot,
+                                int32_t lane, int32_t lanes) {
+  const int64_t position = tables.position[slot];
+  const int32_t count = layer.count[slot];
+  const bool due = compacts_at(layer, position, count) &&
+                   is_due(layer, slot, lane, lanes);
+  const int32_t pairs = pairs_to_come(layer, position, count, due);
+  if (pairs == 0)
+    return;
+  for (int32_t head = lane; head < layer.heads; head += lanes)
+    foresee_state(tables, layer, slot * layer.heads + head, pairs, due);
 }
 
 //===-- Moving: a team of threads per request ----------------------------===//
@@ -447,12 +526,14 @@ SS_BOTH_SIDES void uncount_fold(const RowTables &tables, const RowLayer &layer, 
   add_shared(tables.counters + kFolds, -1);
 }
 
-/// A state of a fresh slot has no rows.
-SS_BOTH_SIDES void release_state(const RowTables &tables, const RowLayer &layer, int32_t state) {
+/// A state of a fresh slot, or of one without an owner, has no rows.
+SS_BOTH_SIDES void release_state(const RowTables &tables, const RowLayer &layer, int32_t state,
+                                 bool owned) {
   if (layer.row_base[state] >= kScrapRows)
     free_block(tables.pools[layer.pool], layer.row_base[state]);
   layer.row_capacity[state] = 0;
   layer.row_base[state] = 0;
+  layer.folds[state] = owned;
   add_shared(&tables.pools[layer.pool].live, note_live(layer, state, 0));
 }
 
@@ -485,6 +566,17 @@ extern "C" __global__ void __launch_bounds__(512, 1)
     ss::add_shared(&tables.pools[layer.pool].live, grown);
   if (threadIdx.x == 0)
     *layer.last_count = due;
+}
+
+/// A warp per slot, before the provision that reports it: grid (any, layers).
+extern "C" __global__ void ss_foresee_rows(ss::RowTables tables) {
+  const ss::RowLayer &layer = tables.layers[blockIdx.y];
+  const int32_t warps = blockDim.x / 32, lane = threadIdx.x % 32;
+  if (blockIdx.x == 0 && threadIdx.x == 0)
+    tables.pools[layer.pool].foreseen = 1;
+  for (int32_t slot = blockIdx.x * warps + threadIdx.x / 32; slot < tables.slots;
+       slot += gridDim.x * warps)
+    ss::foresee_slot(tables, layer, slot, lane, 32);
 }
 
 /// Between steps: rows[i] rows for states[i].
@@ -591,10 +683,10 @@ extern "C" __global__ void ss_cancel_rows(ss::RowTables tables, int32_t layer, i
 }
 
 /// A block per layer.
-extern "C" __global__ void ss_release_rows(ss::RowTables tables, int32_t slot) {
+extern "C" __global__ void ss_release_rows(ss::RowTables tables, int32_t slot, int32_t owned) {
   const ss::RowLayer &layer = tables.layers[blockIdx.x];
   for (int32_t head = threadIdx.x; head < layer.heads; head += blockDim.x)
-    ss::release_state(tables, layer, slot * layer.heads + head);
+    ss::release_state(tables, layer, slot * layer.heads + head, owned);
 }
 
 #endif

@@ -80,6 +80,36 @@ TEST(BenchReport, PrintsStepsThatGoOn) {
   EXPECT_EQ(json.at("allocated_peak"), 800);
 }
 
+// The states' own bytes are the floor; what takes none has no line.
+TEST(BenchReport, PrintsWhatMemoryIsFor) {
+  namespace purpose = sinkstate::runtime::purpose;
+  BenchResult result = someResult();
+  Measured &m = result.batches[0].ours[0];
+  result.batches = {{m.batch, {m}, {}, {}}};
+  Measured &ours = result.batches[0].ours[0];
+  ours.denseBytes = 4e6;
+  ours.memory = {{purpose::kComponents, 1000000},
+                 {purpose::kPairRows, 500000},
+                 {purpose::kValues, 250000},
+                 {purpose::kToCome, 0}};
+  const std::string table = formatMemory(result);
+  const std::string rows = table.substr(table.find("|---|\n") + 6);
+  EXPECT_EQ(rows,
+            "| 1 | synthetic | on | components and matrices | 1.0 | 0.2500 | 0.2500 |\n"
+            "| 1 | synthetic | on | rows for what the buffers hold | 0.5 | 0.1250 | 0.0000 |\n"
+            "| 1 | synthetic | on | buffered values | 0.2 | 0.0625 | 0.0625 |\n"
+            "| 1 | synthetic | on | **all** | 1.8 | 0.4375 | 0.3125 |\n");
+  const auto json = nlohmann::json::parse(formatJson(result, Baselines()))
+                        .at("measurements")[0]
+                        .at("memory");
+  ASSERT_EQ(json.size(), 4u);
+  EXPECT_EQ(json[1].at("purpose"), "rows for what the buffers hold");
+  EXPECT_EQ(json[1].at("bytes"), 500000);
+  EXPECT_EQ(json[1].at("of_dense"), 0.125);
+  EXPECT_EQ(json[1].at("floor_bytes"), 0);
+  EXPECT_EQ(json[2].at("floor_bytes"), 250000);
+}
+
 // With too little memory a compaction keeps less than its policy says.
 TEST(BenchReport, CallsCompactionsWithoutMemoryWrong) {
   BenchResult result = someResult();
