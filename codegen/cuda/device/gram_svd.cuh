@@ -20,8 +20,13 @@ constexpr double kTail = 4e-3;
 /// weight and vector change by the square; two that are not, whose lengths cannot add up to more
 /// than what is wanted as long as they are half as long.
 constexpr float kOfWanted = 2e-6f, kOfOne = 1e-3f, kOfOthers = 0.1f;
-/// When a sweep ends with less than this between rows that are wanted, none is needed any more.
-constexpr float kDone = 4e-6f;
+/// And what a wanted row may have of another, relative to the shorter of them. The other side's
+/// vectors, products with the matrix, show it so: a cosine of 2e-6 between rows of lengths 1 and
+/// 2e-4 is one of 1e-2 there.
+constexpr float kOfShorter = 3e-4f;
+/// When a sweep ends with less than this between rows that are wanted, and less than that of the
+/// least wanted share, none is needed any more.
+constexpr float kDone = 4e-6f, kDoneOfShare = 1e-3f;
 constexpr float kHalf = 0.5f; // of the least wanted length: shorter rows are not wanted
 constexpr int kMaxSweeps = 24;
 
@@ -225,8 +230,10 @@ struct SweepMaximum {
   }
   /// After a pair is made orthogonal the rest of the sweep brings back at most so much: in all
   /// between wanted rows, by one other row at a time.
-  __device__ __forceinline__ bool allows(int n) const {
-    constexpr float done = kDone * kDone, one = kOfOne * kOfOne;
+  __device__ __forceinline__ bool allows(int n, float share) const {
+    constexpr float one = kOfOne * kOfOne;
+    const float ended = kDoneOfShare * share < kDone ? kDoneOfShare * share : kDone;
+    const float done = ended * ended;
     return of[0] * of[1] * float(n * n) <= done && of[3] * (of[2] > one ? of[2] : one) <= done;
   }
 };
@@ -249,8 +256,9 @@ struct Rotation {
 __device__ __forceinline__ Rotation find_rotation(float d, float &p, float &q, float least,
                                                   SweepMaximum &seen) {
   const bool both = p >= least && q >= least, none = p < least && q < least;
-  const float allowed = both ? kOfWanted * kOfWanted : none ? kOfOthers * kOfOthers : kOfOne * kOfOne;
-  const bool isLarge = d * d > allowed * p * q;
+  const float cosine = both ? kOfWanted * kOfWanted : none ? kOfOthers * kOfOthers : kOfOne * kOfOne;
+  const float ofShorter = kOfShorter * (p < q ? p : q), allowed = cosine * p * q;
+  const bool isLarge = d * d > allowed || (both && d * d > ofShorter * ofShorter);
   const float delta = q - p, twice = 2.0f * d;
   const float square = fmaf(delta, delta, twice * twice);
   const float angle = rough_quotient(twice, delta + copysignf(square * rsqrtf(square), delta));
@@ -340,7 +348,7 @@ __device__ __forceinline__ void play(int a, int b, bool plays, float least, doub
 /// Makes the rows orthogonal to each other, all pairs of a round at once. Rows of a squared length
 /// below `least` are not wanted. Returns status bits.
 template <int W, int M, int LD>
-__device__ __forceinline__ int jacobi(int rank, float least, double (&gram)[M][LD],
+__device__ __forceinline__ int jacobi(int rank, float least, float share, double (&gram)[M][LD],
                                       Lengths<M> &lengths, Exchange<W> &exchange) {
   using Row = Slice<W, M, LD>;
   const int n = (rank + 1) & ~1;
@@ -359,7 +367,7 @@ __device__ __forceinline__ int jacobi(int rank, float least, double (&gram)[M][L
       sync_warps<W>();
     }
     max_of_threads(seen.of, exchange);
-    if (seen.allows(n)) {
+    if (seen.allows(n, share)) {
       status = 0;
       break;
     }
@@ -466,8 +474,8 @@ __device__ int gram_svd(int m, double (&gram)[M][LD], double (&sigma)[M], double
     gram::narrow<W>(m, rank, power_of_two(-exponent), gram);
     const double least = gram::kHalf * share / unscale;
     if (rank > 1)
-      status = gram::jacobi(rank, float(least * least * size.least), gram, shared.lengths,
-                            shared.exchange);
+      status = gram::jacobi(rank, float(least * least * size.least), float(share), gram,
+                            shared.lengths, shared.exchange);
   }
   gram::store_sorted<W>(m, rank, unscale, gram, sigma);
   return size.finite ? status : kNotFinite;

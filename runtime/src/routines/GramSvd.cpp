@@ -13,8 +13,12 @@ constexpr double tail = 4e-3;
 /// Cosines that rows may be left with: two that are wanted; one that is and one
 /// that is not; two that are not.
 constexpr float ofWanted = 2e-6f, ofOne = 1e-3f, ofOthers = 0.1f;
-/// When a sweep ends with less than this between wanted rows, it was the last.
-constexpr float done = 4e-6f;
+/// And what a wanted row may have of another, relative to the shorter of them: the
+/// other side's vectors, which are the product with the matrix, show it so.
+constexpr float ofShorter = 3e-4f;
+/// When a sweep ends with less than this between wanted rows, and less than that
+/// of the least wanted share, it was the last.
+constexpr float done = 4e-6f, doneOfShare = 1e-3f;
 constexpr float half = 0.5f; // of the least wanted length: shorter is not wanted
 constexpr int maxSweeps = 24;
 constexpr int mostRows = SS_GRAM_MOST_ROWS;
@@ -107,6 +111,7 @@ struct SweepMaximum {
   float cosine = 0, mixing = 0, cosineOfOne = 0, mixingOfOne = 0;
 };
 
+SS_INLINE float smaller(float x, float y) { return x < y ? x : y; }
 SS_INLINE float larger(float x, float y) { return x > y ? x : y; }
 
 /// Makes two rows of squared lengths p and q orthogonal. Those shorter than
@@ -119,10 +124,11 @@ SS_INLINE void rotate(int vectors, Floats *x, Floats *y, float &p, float &q,
     dots += x[i] * y[i];
   const float d = sumFloats(dots);
   const bool both = p >= least && q >= least, none = p < least && q < least;
-  const float allowed = both   ? ofWanted * ofWanted
-                        : none ? ofOthers * ofOthers
-                               : ofOne * ofOne;
-  if (!(d * d > allowed * p * q))
+  const float ofShort = ofShorter * (p < q ? p : q);
+  const float allowed = both   ? smaller(ofWanted * ofWanted * p * q, ofShort * ofShort)
+                        : none ? ofOthers * ofOthers * p * q
+                               : ofOne * ofOne * p * q;
+  if (!(d * d > allowed))
     return;
   const float delta = q - p, twice = 2 * d;
   const float root = __builtin_sqrtf(delta * delta + twice * twice);
@@ -166,9 +172,10 @@ SS_INLINE float squaredLength(int vectors, const Floats *x) {
 /// Makes the rows orthogonal to each other; those of a squared length below
 /// `least` are not wanted. Returns status bits. Games of one round depend on
 /// nothing of each other: a processor overlaps them.
-SS_INLINE int jacobi(int m, int rank, float least, Rows &rows) {
+SS_INLINE int jacobi(int m, int rank, float least, float share, Rows &rows) {
   const int vectors = (m + floatLanes - 1) / floatLanes;
   const int n = (rank + 1) & ~1;
+  const float ended = smaller(done, doneOfShare * share);
   float length[mostRows];
   for (int sweep = 0; sweep < maxSweeps; ++sweep) {
     for (int i = 0; i < rank; ++i)
@@ -185,8 +192,8 @@ SS_INLINE int jacobi(int m, int rank, float least, Rows &rows) {
     // After a pair is made orthogonal the rest of the sweep brings back at most
     // so much: in all between wanted rows, by one other row at a time.
     const float one = larger(seen.cosineOfOne, ofOne * ofOne);
-    if (seen.cosine * seen.mixing * (float)(n * n) <= done * done &&
-        seen.mixingOfOne * one <= done * done)
+    if (seen.cosine * seen.mixing * (float)(n * n) <= ended * ended &&
+        seen.mixingOfOne * one <= ended * ended)
       return 0;
   }
   return SS_STATUS_NOT_CONVERGED;
@@ -242,7 +249,7 @@ int32_t sinkstate::routines::SS_LEVEL::gramSvd(int32_t m, double *gram,
   }
   const double wanted = half * share * scale;
   const int status =
-      rank > 1 ? jacobi(m, rank, (float)(wanted * wanted * least), rows) : 0;
+      rank > 1 ? jacobi(m, rank, (float)(wanted * wanted * least), (float)share, rows) : 0;
   storeSorted(m, rank, powerOfTwo(exponent), rows, gram, sigma);
   return status;
 }

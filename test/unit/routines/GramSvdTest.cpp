@@ -48,6 +48,11 @@ protected:
     }
     const Matrix rows = found.vectors.topRows(kept);
     EXPECT_LE(orthogonalityError(rows), 1e-5);
+    // The other side's vectors, each as long as its weight.
+    Matrix other = rows * a;
+    for (int i = 0; i < kept; ++i)
+      other.row(i) /= found.sigma[i];
+    EXPECT_LE((other * other.transpose() - Matrix::Identity(kept, kept)).cwiseAbs().maxCoeff(), 2e-3);
     const double lost = (a - rows.transpose() * (rows * a)).norm();
     const double least = exact.tail(exact.size() - kept).norm();
     EXPECT_LE(lost, 1.01 * least + 1e-5 * exact.norm());
@@ -71,6 +76,17 @@ TEST_P(GramSvdTest, RepeatedWeights) {
   for (int i = m() / 2; i < m(); ++i)
     sigma[i] = 0.01;
   check(withSingularValues(sigma, 3), 3e-3);
+}
+
+// Few weights far above many weak ones, and as many.
+TEST_P(GramSvdTest, WeakBesideStrong) {
+  for (double weak : {2e-4, 1e-3, 1e-2})
+    for (int strong : {1, m() / 2}) {
+      Vector sigma = Vector::Ones(m());
+      for (int i = strong; i < m(); ++i)
+        sigma[i] = weak * (2 - double(i) / m());
+      check(withSingularValues(sigma, 11), 0.9 * weak);
+    }
 }
 
 TEST_P(GramSvdTest, RanksBelowFull) {
