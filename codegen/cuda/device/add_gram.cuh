@@ -10,10 +10,9 @@ namespace gram {
 /// Element k of row i of A, whose columns are rows of the chunk or not, with
 /// zeros around it.
 template <bool ColumnsAreRows, int R, int L>
-__device__ __forceinline__ double entry(const float (&chunk)[R][L], int m,
-                                        int width, int i, int k) {
-  return i < m && k < width ? double(ColumnsAreRows ? chunk[k][i] : chunk[i][k])
-                            : 0.0;
+__device__ __forceinline__ double entry(const float (&chunk)[R][L], int m, int width, int i,
+                                        int k) {
+  return i < m && k < width ? double(ColumnsAreRows ? chunk[k][i] : chunk[i][k]) : 0.0;
 }
 
 /// Tiles of 16 rows and 8 columns that one warp computes together: with more, five blocks of four
@@ -23,20 +22,16 @@ constexpr int kTilesAcross = 2;
 /// Up to the diagonal, tiles from (16 i, 8 j0) on of the packed matrix (+)= A
 /// A^T.
 template <bool ColumnsAreRows, int R, int L>
-__device__ __forceinline__ void add_tiles(int m, int width, bool isFirst, int i,
-                                          int j0, const float (&chunk)[R][L],
-                                          double *packed) {
+__device__ __forceinline__ void add_tiles(int m, int width, bool isFirst, int i, int j0,
+                                          const float (&chunk)[R][L], double *packed) {
   const int g = lane_id() / 4, t = lane_id() % 4;
   double sum[kTilesAcross][4];
 #pragma unroll
   for (int j = 0; j < kTilesAcross; ++j)
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      const int row = 16 * i + g + 8 * (e / 2),
-                column = 8 * (j0 + j) + 2 * t + e % 2;
-      sum[j][e] = isFirst || row >= m || column > row
-                      ? 0.0
-                      : packed[row_of(m, column) + row];
+      const int row = 16 * i + g + 8 * (e / 2), column = 8 * (j0 + j) + 2 * t + e % 2;
+      sum[j][e] = isFirst || row >= m || column > row ? 0.0 : packed[row_of(m, column) + row];
     }
   for (int k0 = 0; k0 < width; k0 += 16) {
     double left[8];
@@ -44,8 +39,7 @@ __device__ __forceinline__ void add_tiles(int m, int width, bool isFirst, int i,
     for (int s = 0; s < 4; ++s) {
       const int k = k0 + 4 * s + t;
       left[2 * s] = entry<ColumnsAreRows>(chunk, m, width, 16 * i + g, k);
-      left[2 * s + 1] =
-          entry<ColumnsAreRows>(chunk, m, width, 16 * i + g + 8, k);
+      left[2 * s + 1] = entry<ColumnsAreRows>(chunk, m, width, 16 * i + g + 8, k);
     }
 #pragma unroll
     for (int j = 0; j < kTilesAcross; ++j) {
@@ -54,8 +48,7 @@ __device__ __forceinline__ void add_tiles(int m, int width, bool isFirst, int i,
       double right[4];
 #pragma unroll
       for (int s = 0; s < 4; ++s)
-        right[s] = entry<ColumnsAreRows>(chunk, m, width, 8 * (j0 + j) + g,
-                                         k0 + 4 * s + t);
+        right[s] = entry<ColumnsAreRows>(chunk, m, width, 8 * (j0 + j) + g, k0 + 4 * s + t);
       mma::multiply_add<4>(sum[j], left, right);
     }
   }
@@ -63,8 +56,7 @@ __device__ __forceinline__ void add_tiles(int m, int width, bool isFirst, int i,
   for (int j = 0; j < kTilesAcross; ++j)
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      const int row = 16 * i + g + 8 * (e / 2),
-                column = 8 * (j0 + j) + 2 * t + e % 2;
+      const int row = 16 * i + g + 8 * (e / 2), column = 8 * (j0 + j) + 2 * t + e % 2;
       if (row < m && column <= row)
         packed[row_of(m, column) + row] = sum[j][e];
     }
@@ -78,9 +70,8 @@ __device__ __forceinline__ void add_tiles(int m, int width, bool isFirst, int i,
 /// all warps; returns 0.
 ///   ss::add_gram<4>(80, 16, 1, first == 0, scratch.chunk, scratch.vectors);
 template <int W, int R, int L, int Rows, int LD>
-__device__ __forceinline__ int add_gram(int m, int width, int columnsAreRows,
-                                        int isFirst, const float (&chunk)[R][L],
-                                        float (&vectors)[Rows][LD]) {
+__device__ __forceinline__ int add_gram(int m, int width, int columnsAreRows, int isFirst,
+                                        const float (&chunk)[R][L], float (&vectors)[Rows][LD]) {
   double *packed = gram::packed_of(m, vectors);
   int turn = 0;
 #pragma unroll 1

@@ -30,8 +30,7 @@ constexpr float kOfShorter = 3e-4f;
 /// When a sweep ends with less than this between rows that are wanted, and less
 /// than that of the least wanted share, none is needed any more.
 constexpr float kDone = 4e-6f, kDoneOfShare = 1e-3f;
-constexpr float kHalf =
-    0.5f; // of the least wanted length: shorter rows are not wanted
+constexpr float kHalf = 0.5f; // of the least wanted length: shorter rows are not wanted
 constexpr int kMaxSweeps = 24;
 
 /// Lanes that have a row together: as many as the warps have for M / 2 pairs,
@@ -46,8 +45,7 @@ __device__ constexpr int lanes_of_row(int rows, int warps) {
 template <int W, int M, int LD> struct Slice {
   static constexpr int group = lanes_of_row(M, W), groups = kLanes / group;
   static constexpr int width = M % 4 == 0 && LD % 4 == 0 ? 4 : 1;
-  static constexpr int steps = (M + group * width - 1) / (group * width),
-                       size = steps * width;
+  static constexpr int steps = (M + group * width - 1) / (group * width), size = steps * width;
 
   /// The group of this lane in its warp, and the lane in it.
   static __device__ __forceinline__ int number() { return lane() / group; }
@@ -58,8 +56,7 @@ template <int W, int M, int LD> struct Slice {
     if constexpr (block == 1 || groups % block != 0)
       return number();
     const int inBlock = number() % block;
-    return number() - inBlock + inBlock % atOnce * rows_apart() +
-           inBlock / atOnce;
+    return number() - inBlock + inBlock % atOnce * rows_apart() + inBlock / atOnce;
   }
   static __device__ constexpr int rows_apart() {
     for (int apart = 1; apart <= 8 && width == 4 && group < 8; ++apart)
@@ -68,11 +65,8 @@ template <int W, int M, int LD> struct Slice {
     return 1;
   }
   static __device__ __forceinline__ int place() { return lane() % group; }
-  static __device__ __forceinline__ int first(int step) {
-    return (step * group + place()) * width;
-  }
-  static __device__ __forceinline__ void load(float (&x)[size],
-                                              const float *row) {
+  static __device__ __forceinline__ int first(int step) { return (step * group + place()) * width; }
+  static __device__ __forceinline__ void load(float (&x)[size], const float *row) {
 #pragma unroll
     for (int step = 0; step < steps; ++step) {
       const int at = first(step);
@@ -86,16 +80,15 @@ template <int W, int M, int LD> struct Slice {
       }
     }
   }
-  static __device__ __forceinline__ void store(float *row,
-                                               const float (&x)[size]) {
+  static __device__ __forceinline__ void store(float *row, const float (&x)[size]) {
 #pragma unroll
     for (int step = 0; step < steps; ++step) {
       const int at = first(step);
       if (at >= M)
         continue;
       if constexpr (width == 4)
-        *reinterpret_cast<float4 *>(row + at) = make_float4(
-            x[4 * step], x[4 * step + 1], x[4 * step + 2], x[4 * step + 3]);
+        *reinterpret_cast<float4 *>(row + at) =
+            make_float4(x[4 * step], x[4 * step + 1], x[4 * step + 2], x[4 * step + 3]);
       else
         row[at] = x[step];
     }
@@ -106,8 +99,7 @@ template <int W, int M, int LD> struct Slice {
       x += __shfl_xor_sync(kWholeWarp, x, offset);
     return x;
   }
-  static __device__ __forceinline__ float dot(const float (&x)[size],
-                                              const float (&y)[size]) {
+  static __device__ __forceinline__ float dot(const float (&x)[size], const float (&y)[size]) {
     float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 #pragma unroll
     for (int e = 0; e < size; ++e)
@@ -133,11 +125,9 @@ struct SweepMaximum {
   /// so much: in all between wanted rows, by one other row at a time.
   __device__ __forceinline__ bool allows(int n, float share) const {
     constexpr float one = kOfOne * kOfOne;
-    const float ended =
-        kDoneOfShare * share < kDone ? kDoneOfShare * share : kDone;
+    const float ended = kDoneOfShare * share < kDone ? kDoneOfShare * share : kDone;
     const float done = ended * ended;
-    return of[0] * of[1] * float(n * n) <= done &&
-           of[3] * (of[2] > one ? of[2] : one) <= done;
+    return of[0] * of[1] * float(n * n) <= done && of[3] * (of[2] > one ? of[2] : one) <= done;
   }
 };
 
@@ -158,24 +148,19 @@ struct Rotation {
 /// The rotation that makes rows of dot product d orthogonal, or none (of
 /// tangent 0). Their squared lengths p and q become those behind it. Rows
 /// shorter than `least` (squared) are not wanted.
-__device__ __forceinline__ Rotation find_rotation(float d, float &p, float &q,
-                                                  float least,
+__device__ __forceinline__ Rotation find_rotation(float d, float &p, float &q, float least,
                                                   SweepMaximum &seen) {
   const bool both = p >= least && q >= least, none = p < least && q < least;
   const float cosine = both   ? kOfWanted * kOfWanted
                        : none ? kOfOthers * kOfOthers
                               : kOfOne * kOfOne;
-  const float ofShorter = kOfShorter * (p < q ? p : q),
-              allowed = cosine * p * q;
-  const bool isLarge =
-      d * d > allowed || (both && d * d > ofShorter * ofShorter);
+  const float ofShorter = kOfShorter * (p < q ? p : q), allowed = cosine * p * q;
+  const bool isLarge = d * d > allowed || (both && d * d > ofShorter * ofShorter);
   const float delta = q - p, twice = 2.0f * d;
   const float square = fmaf(delta, delta, twice * twice);
-  const float angle =
-      rough_quotient(twice, delta + copysignf(square * rsqrtf(square), delta));
+  const float angle = rough_quotient(twice, delta + copysignf(square * rsqrtf(square), delta));
   const float t = isLarge ? angle : 0.0f;
-  const float share = rough_quotient(1.0f, p * q),
-              from = (p > q) == both ? p : q;
+  const float share = rough_quotient(1.0f, p * q), from = (p > q) == both ? p : q;
   if (isLarge && !none)
     seen.see(both, d * d * share, t * from * (t * from) * share);
   p = isLarge ? fmaf(-t, d, p) : p;
@@ -195,12 +180,10 @@ template <int M> struct Lengths {
 
 /// Multiplies the rows out, and finds their lengths anew.
 template <int W, int M, int Rows, int LD>
-__device__ __forceinline__ void find_lengths(int rank, bool isScaled,
-                                             float (&rows)[Rows][LD],
+__device__ __forceinline__ void find_lengths(int rank, bool isScaled, float (&rows)[Rows][LD],
                                              Lengths<M> &lengths) {
   using Row = Slice<W, M, LD>;
-  for (int first = warp_of<W>() * Row::groups; first < rank;
-       first += W * Row::groups) {
+  for (int first = warp_of<W>() * Row::groups; first < rank; first += W * Row::groups) {
     const int s = first + Row::number();
     float x[Row::size];
     float *row = rows[s < rank ? s : 0];
@@ -224,8 +207,7 @@ __device__ __forceinline__ void find_lengths(int rank, bool isScaled,
 
 /// The players of a game in a round of a round robin of n (even). Those of
 /// neighbouring games are neighbours on either side, and so in different banks.
-__device__ __forceinline__ void neighbours_of(int round, int game, int n,
-                                              int &a, int &b) {
+__device__ __forceinline__ void neighbours_of(int round, int game, int n, int &a, int &b) {
   a = game - 1 + round, b = n - 2 - game + round;
   a = game == 0 ? 0 : 1 + (a >= n - 1 ? a - (n - 1) : a);
   b = 1 + (b >= n - 1 ? b - (n - 1) : b);
@@ -235,8 +217,7 @@ __device__ __forceinline__ void neighbours_of(int round, int game, int n,
 /// plays. A rotation takes one product and sum an element, as cosines are left
 /// to the rows' scales.
 template <int W, int M, int Rows, int LD>
-__device__ __forceinline__ void play(int a, int b, bool plays, float least,
-                                     float (&rows)[Rows][LD],
+__device__ __forceinline__ void play(int a, int b, bool plays, float least, float (&rows)[Rows][LD],
                                      Lengths<M> &lengths, SweepMaximum &seen) {
   using Row = Slice<W, M, LD>;
   constexpr float endless = 3e38f; // no cosine is large enough for a rotation
@@ -244,12 +225,10 @@ __device__ __forceinline__ void play(int a, int b, bool plays, float least,
   float x[Row::size], y[Row::size];
   Row::load(x, first);
   Row::load(y, second);
-  float p = plays ? lengths.square[a] : endless,
-        q = plays ? lengths.square[b] : endless;
+  float p = plays ? lengths.square[a] : endless, q = plays ? lengths.square[b] : endless;
   const float scale = lengths.scale[a], other = lengths.scale[b];
   __syncwarp();
-  const Rotation r =
-      find_rotation(Row::dot(x, y) * (scale * other), p, q, least, seen);
+  const Rotation r = find_rotation(Row::dot(x, y) * (scale * other), p, q, least, seen);
   if (!plays || r.tangent == 0.0f)
     return;
   const float down = r.tangent * rough_quotient(other, scale);
@@ -271,9 +250,8 @@ __device__ __forceinline__ void play(int a, int b, bool plays, float least,
 /// Makes the rows orthogonal to each other, all pairs of a round at once. Rows
 /// of a squared length below `least` are not wanted. Returns status bits.
 template <int W, int M, int Rows, int LD>
-__device__ __forceinline__ int
-jacobi(int rank, float least, float share, float (&rows)[Rows][LD],
-       Lengths<M> &lengths, Exchange<W> &exchange) {
+__device__ __forceinline__ int jacobi(int rank, float least, float share, float (&rows)[Rows][LD],
+                                      Lengths<M> &lengths, Exchange<W> &exchange) {
   using Row = Slice<W, M, LD>;
   const int n = (rank + 1) & ~1;
   int status = kNotConverged;
@@ -281,15 +259,14 @@ jacobi(int rank, float least, float share, float (&rows)[Rows][LD],
     find_lengths<W, M>(rank, sweep > 0, rows, lengths);
     SweepMaximum seen;
     for (int round = 0; round < n - 1; ++round) {
-      for (int first = turn_of<W>() * Row::groups; first < n / 2;
-           first += W * Row::groups) {
-        const int own = first + Row::game(),
-                  game = own < n / 2 ? own : n / 2 - 1;
+      for (int first = turn_of<W>() * Row::groups; first < n / 2; first += W * Row::groups) {
+        // Lanes without a game read what their neighbours do: of the same banks.
+        const int own = first + Row::game(), other = own - Row::rows_apart();
+        const int game = own < n / 2 ? own : other < n / 2 && other >= 0 ? other : n / 2 - 1;
         int a, b;
         neighbours_of(round, game, n, a, b);
         const bool both = a < rank && b < rank; // an odd one out has a bye
-        play<W, M>(both ? a : 0, both ? b : 0, both && own < n / 2, least, rows,
-                   lengths, seen);
+        play<W, M>(both ? a : 0, both ? b : 0, both && own < n / 2, least, rows, lengths, seen);
       }
       sync_warps<W>();
     }
@@ -306,18 +283,15 @@ jacobi(int rank, float least, float share, float (&rows)[Rows][LD],
 /// The places of rows in descending order of their lengths; sigma: these,
 /// unscaled.
 template <int W, int M, int LD>
-__device__ __forceinline__ void find_places(int m, int rank, double unscale,
-                                            double (&sigma)[M],
+__device__ __forceinline__ void find_places(int m, int rank, double unscale, double (&sigma)[M],
                                             Lengths<M> &lengths) {
   using Row = Slice<W, M, LD>;
-  for (int first = warp_of<W>() * Row::groups; first < m;
-       first += W * Row::groups) {
+  for (int first = warp_of<W>() * Row::groups; first < m; first += W * Row::groups) {
     const int s = first + Row::number();
     const float square = s < rank ? lengths.square[s] : 0.0f;
     int before = 0;
     for (int j = Row::place(); j < rank; j += Row::group)
-      before +=
-          lengths.square[j] > square || (lengths.square[j] == square && j < s);
+      before += lengths.square[j] > square || (lengths.square[j] == square && j < s);
     before = Row::sum(before);
     if (s >= m || Row::place() != 0)
       continue;
@@ -335,11 +309,10 @@ template <> struct alignas(16) Elements<4> { float of[4]; };
 /// Unit rows in descending order of their lengths, in place; zeros behind. A
 /// slice of all rows is in registers at a time.
 template <int W, int M, int Rows, int LD>
-__device__ __forceinline__ void
-store_sorted(int m, int rank, double unscale, float (&rows)[Rows][LD],
-             double (&sigma)[M], Lengths<M> &lengths) {
-  constexpr int width = Slice<W, M, LD>::width, across = 16 / width,
-                threads = W * kLanes;
+__device__ __forceinline__ void store_sorted(int m, int rank, double unscale,
+                                             float (&rows)[Rows][LD], double (&sigma)[M],
+                                             Lengths<M> &lengths) {
+  constexpr int width = Slice<W, M, LD>::width, across = 16 / width, threads = W * kLanes;
   constexpr int turns = (M * across + threads - 1) / threads;
   find_places<W, M, LD>(m, rank, unscale, sigma, lengths);
   for (int first = 0; first < M; first += 16) {
@@ -363,8 +336,7 @@ store_sorted(int m, int rank, double unscale, float (&rows)[Rows][LD],
       const int at = thread_of<W>() + turn * threads, s = at / across;
       const int column = first + at % across * width;
       if (s < m && column < M)
-        *reinterpret_cast<Elements<width> *>(&rows[lengths.place[s]][column]) =
-            x[turn];
+        *reinterpret_cast<Elements<width> *>(&rows[lengths.place[s]][column]) = x[turn];
     }
   }
   sync_warps<W>();
@@ -390,13 +362,12 @@ template <int W, int M> struct Room {
 /// see; called by all of them; returns the same status.
 ///   const int status = ss::gram_svd<4>(80, vectors, sigma, room, share);
 template <int W, int Rows, int LD, int M, int N>
-__device__ int gram_svd(int m, float (&vectors)[Rows][LD], double (&sigma)[M],
-                        double (&room)[N], double share) {
+__device__ int gram_svd(int m, float (&vectors)[Rows][LD], double (&sigma)[M], double (&room)[N],
+                        double share) {
   using namespace small_matrix;
   static_assert(M <= 128, "a place has 7 bits");
   static_assert(Rows == M + 1, "memory for a row more than there are vectors");
-  static_assert(sizeof(gram::Room<W, M>) <= sizeof(room),
-                "more room is needed");
+  static_assert(sizeof(gram::Room<W, M>) <= sizeof(room), "more room is needed");
   auto &shared = reinterpret_cast<gram::Room<W, M> &>(room);
   double *packed = gram::packed_of(m, vectors);
   sync_warps<W>();
@@ -411,8 +382,8 @@ __device__ int gram_svd(int m, float (&vectors)[Rows][LD], double (&sigma)[M],
     sync_warps<W>();
     gram::narrow<W>(m, rank, power_of_two(-exponent), vectors, shared.places);
     const double least = gram::kHalf * share / unscale;
-    status = gram::jacobi(rank, float(least * least * size.least), float(share),
-                          vectors, shared.lengths, shared.exchange);
+    status = gram::jacobi(rank, float(least * least * size.least), float(share), vectors,
+                          shared.lengths, shared.exchange);
   }
   gram::store_sorted<W>(m, rank, unscale, vectors, sigma, shared.lengths);
   return size.finite ? status : kNotFinite;

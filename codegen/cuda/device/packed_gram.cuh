@@ -12,28 +12,21 @@ using namespace small_matrix;
 
 /// Where row s of a packed symmetric matrix would begin, were it whole: element
 /// (s, q), s <= q, is q further.
-__device__ __forceinline__ int row_of(int m, int s) {
-  return s * m - s * (s + 1) / 2;
-}
+__device__ __forceinline__ int row_of(int m, int s) { return s * m - s * (s + 1) / 2; }
 
 /// The packed matrix of m rows: at the end of the memory of its vectors, which
 /// are a row more than there are. Rows in single precision, from the first on,
 /// then reach no row behind them.
 template <int Rows, int LD>
-__device__ __forceinline__ double *packed_of(int m,
-                                             float (&vectors)[Rows][LD]) {
-  static_assert(Rows * LD >= Rows * (Rows - 1),
-                "vectors of as many elements, and one more");
-  return reinterpret_cast<double *>(&vectors[0][0]) +
-         (Rows * LD - m * (m + 1)) / 2;
+__device__ __forceinline__ double *packed_of(int m, float (&vectors)[Rows][LD]) {
+  static_assert(Rows * LD >= Rows * (Rows - 1), "vectors of as many elements, and one more");
+  return reinterpret_cast<double *>(&vectors[0][0]) + (Rows * LD - m * (m + 1)) / 2;
 }
 
 /// What is left of a row's diagonal (to 13 bits), and its place: the largest
 /// key is the pivot.
 __device__ __forceinline__ unsigned key_of(double residual, int place) {
-  return residual > 0.0
-             ? (unsigned(high_word(residual)) & ~127u) | unsigned(127 - place)
-             : 0u;
+  return residual > 0.0 ? (unsigned(high_word(residual)) & ~127u) | unsigned(127 - place) : 0u;
 }
 
 /// Numbers that all warps must agree on.
@@ -43,8 +36,7 @@ struct Size {
 };
 
 template <int W>
-__device__ __forceinline__ Size measure(int m, const double *packed,
-                                        Exchange<W> &exchange) {
+__device__ __forceinline__ Size measure(int m, const double *packed, Exchange<W> &exchange) {
   double squares = 0.0, diagonal = 0.0, trace = 0.0, largest = 0.0;
 #pragma unroll 4
   for (int at = thread_of<W>(); at < m * (m + 1) / 2; at += W * kLanes)
@@ -80,8 +72,8 @@ __device__ __forceinline__ void swap(double &x, double &y) {
 /// Columns in places `step` and p (behind it) change them: in the rows of the
 /// factor above, and in what the matrix has behind.
 template <int W, int M>
-__device__ __forceinline__ void
-exchange_places(int m, int step, int p, double *packed, Places<M> &places) {
+__device__ __forceinline__ void exchange_places(int m, int step, int p, double *packed,
+                                                Places<M> &places) {
   constexpr int threads = W * kLanes;
   if (thread_of<W>() == 0) {
     const int pivot = places.of[p];
@@ -92,21 +84,18 @@ exchange_places(int m, int step, int p, double *packed, Places<M> &places) {
     swap(packed[row_of(m, s) + step], packed[row_of(m, s) + p]);
   for (int q = thread_of<W>(); q < m; q += threads)
     if (q > step && q != p)
-      swap(packed[row_of(m, step) + q],
-           packed[q < p ? row_of(m, q) + p : row_of(m, p) + q]);
+      swap(packed[row_of(m, step) + q], packed[q < p ? row_of(m, q) + p : row_of(m, p) + q]);
   sync_warps<W>();
 }
 
 /// Element (step, q) of the matrix less what the rows of the factor above make
 /// of it.
-__device__ __forceinline__ double left_of(int m, int step, int q,
-                                          const double *packed) {
+__device__ __forceinline__ double left_of(int m, int step, int q, const double *packed) {
   double sums[4] = {packed[row_of(m, step) + q], 0.0, 0.0, 0.0};
   for (int s = 0; s < step; s += 8)
 #pragma unroll
     for (int e = 0; e < 8; ++e) { // all are on their way at once
-      const int row =
-          s + e < step ? row_of(m, s) + e * (m - s) - e * (e + 1) / 2 : 0;
+      const int row = s + e < step ? row_of(m, s) + e * (m - s) - e * (e + 1) / 2 : 0;
       const double factor = s + e < step ? packed[row + step] : 0.0;
       sums[e % 4] = fma(-factor, packed[row + q], sums[e % 4]);
     }
@@ -117,8 +106,7 @@ __device__ __forceinline__ double left_of(int m, int step, int q,
 /// where its own were, the permutation in places. Returns how many rows. A
 /// thread owns places, and computes their elements of a row.
 template <int W, int M>
-__device__ __forceinline__ int factorize(int m, double *packed, double limit,
-                                         Exchange<W> &exchange,
+__device__ __forceinline__ int factorize(int m, double *packed, double limit, Exchange<W> &exchange,
                                          Places<M> &places) {
   constexpr int threads = W * kLanes, count = (M + threads - 1) / threads;
   double residual[count]; // negative: has been the pivot
@@ -142,8 +130,7 @@ __device__ __forceinline__ int factorize(int m, double *packed, double limit,
         places.residual = residual[r];
     }
     double inverse = reciprocal_sqrt(value); // while the warps meet
-    const unsigned best =
-        best_of_warps(key, value, inverse, exchange, step & 1);
+    const unsigned best = best_of_warps(key, value, inverse, exchange, step & 1);
     if (best == 0u)
       return step;
     if (value <= limit) { // so that the trace may be
@@ -163,8 +150,7 @@ __device__ __forceinline__ int factorize(int m, double *packed, double limit,
       const int q = thread_of<W>() + r * threads;
       if (q < step || q >= m)
         continue;
-      const double l =
-          q == step ? value * inverse : left_of(m, step, q, packed) * inverse;
+      const double l = q == step ? value * inverse : left_of(m, step, q, packed) * inverse;
       packed[row_of(m, step) + q] = l;
       const double left = fma(-l, l, q == p ? moved : residual[r]);
       residual[r] = q == step ? -1.0 : left > 0.0 ? left : 0.0;
@@ -176,16 +162,14 @@ __device__ __forceinline__ int factorize(int m, double *packed, double limit,
 /// The rows of the factor, in single precision, scaled, and columns in their
 /// own places again, from the first row of the vectors on.
 template <int W, int M, int Rows, int LD>
-__device__ __forceinline__ void narrow(int m, int rank, double scale,
-                                       float (&vectors)[Rows][LD],
+__device__ __forceinline__ void narrow(int m, int rank, double scale, float (&vectors)[Rows][LD],
                                        const Places<M> &places) {
   constexpr int count = (M + kLanes - 1) / kLanes, together = 2;
   const double *packed = packed_of(m, vectors);
   int to[count];
 #pragma unroll
   for (int r = 0; r < count; ++r)
-    to[r] = lane() + r * kLanes < m ? places.of[lane() + r * kLanes]
-                                    : lane() + r * kLanes;
+    to[r] = lane() + r * kLanes < m ? places.of[lane() + r * kLanes] : lane() + r * kLanes;
   for (int first = 0; first < rank; first += W * together) {
     float x[together][count];
 #pragma unroll
