@@ -102,8 +102,8 @@ static const Row kRows[] = {
      Elements::any,
      {4, 1, 1, 5,
       "the scratch of five blocks fits a multiprocessor of an H200, and four "
-      "warps each have 96 registers then; with six or eight warps registers "
-      "spill",
+      "warps each have 96 registers then; two warps or six are not predicted to be "
+      "faster",
       /*asksAhead=*/false, /*warps=*/4}},
     {"sm_90",
      Kernels::all,

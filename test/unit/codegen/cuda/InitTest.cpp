@@ -367,6 +367,11 @@ TEST(Init, TheEmulatedGpuFindsTheSameWithOneWarp) {
   compareWithEmulatedGpu(20, 32, " programs-per-block=2", 1);
 }
 
+TEST(Init, TheEmulatedGpuFindsTheSameWithOtherWarps) {
+  compareWithEmulatedGpu(20, 32, " init-warps=2", 2);
+  compareWithEmulatedGpu(20, 32, " init-warps=8", 8);
+}
+
 TEST(Init, TheEmulatedGpuFindsTheSameOfAWideMatrix) {
   compareWithEmulatedGpu(32, 20, "", 4);
 }
