@@ -22,6 +22,8 @@ llvm::Expected<OwningOpRef<ModuleOp>> buildKernels(ModuleOp graph,
   // Sources are printed before the GPU is known; this one is in the table.
   options.device = target == KernelTarget::cpu ? "cpu" : "sm_90";
   options.init = given.init;
+  if (target == KernelTarget::cuda)
+    options.initWarps = given.initWarps;
   options.compactBefore = given.compactBefore;
   options.report = given.explain;
   buildKernelPipeline(passes, options);

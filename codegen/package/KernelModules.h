@@ -17,6 +17,8 @@ enum class KernelTarget { cpu, cuda };
 struct KernelOptions {
   /// With the kernels that start states from dense matrices.
   bool init = false;
+  /// Warps of a GPU that start one state together; 0: by the table.
+  int64_t initWarps = 0;
   /// Let the last quarter of the layers compact before its tokens.
   bool compactBefore = false;
   /// Remarks say what was chosen, and why.

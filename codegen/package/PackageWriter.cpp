@@ -257,7 +257,7 @@ Error writePackage(ModuleOp graph, const PackageOptions &options,
         "' is lowered already, expected a graph such as ss-import makes");
   if (Error error = checkPackageFolder(folder))
     return error;
-  KernelOptions wanted = {options.init, options.compactBefore,
+  KernelOptions wanted = {options.init, options.initWarps, options.compactBefore,
                           options.explain && !options.cpuLevels.empty()};
   llvm::Expected<OwningOpRef<ModuleOp>> kernels =
       buildKernels(graph, KernelTarget::cpu, wanted);

@@ -25,6 +25,8 @@ struct PackageOptions {
   /// With the kernels of ss_state_init; without them the runtime decomposes on
   /// the host.
   bool init = false;
+  /// Warps that start one state together on a GPU; 0: as the table of tunings says.
+  int64_t initWarps = 0;
   /// The last quarter of the layers compacts before its tokens
   /// (ss-schedule-compaction); false: all after, but those with draft tokens.
   bool compactBefore = false;

@@ -26,7 +26,7 @@ bool isOverWarps(mlir::Operation *op);
 
 /// Whether a routine of the device library is run by all warps of a program.
 inline bool isForWarps(llvm::StringRef routine) {
-  return routine == "ss_gram_svd";
+  return routine == "ss_gram_svd" || routine == "ss_add_gram";
 }
 
 /// The rules above, for a loop and for a kernel.

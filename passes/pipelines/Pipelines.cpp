@@ -42,6 +42,7 @@ void buildKernelPipeline(OpPassManager &passes,
   conversion.report = options.report;
   conversion.rowsInFlight = options.rowsInFlight;
   conversion.programsPerBlock = options.programsPerBlock;
+  conversion.initWarps = options.initWarps;
   passes.addPass(createConvertSSToSSKPass(conversion));
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());

@@ -40,6 +40,11 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
       llvm::cl::desc("also make the kernels that start states from dense "
                      "matrices after a prefill"),
       llvm::cl::init(false)};
+  Option<int64_t> initWarps{
+      *this, "init-warps",
+      llvm::cl::desc("warps that initialise one state together on a GPU (0: by "
+                     "device)"),
+      llvm::cl::init(0)};
   Option<bool> compactBefore{
       *this, "compact-before",
       llvm::cl::desc("let the last quarter of the layers compact before "

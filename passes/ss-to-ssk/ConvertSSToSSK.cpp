@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "KernelTuning.h"
 #include "Lowerings.h"
+#include "dialect/ssk/SSKWarps.h"
 #include "passes/ss-to-ssk/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -13,6 +14,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringExtras.h"
+#include <algorithm>
 
 namespace sinkstate {
 #define GEN_PASS_DEF_CONVERTSSTOSSKPASS
@@ -92,6 +94,12 @@ struct ConvertSSToSSK final
           << int64_t(rowsInFlight) << " and " << int64_t(programsPerBlock);
       return signalPassFailure();
     }
+    if (initWarps < 0 || initWarps > ssk::kMostWarps / 2) {
+      getOperation().emitError("init-warps is ")
+          << int64_t(initWarps) << ", expected 1 to " << ssk::kMostWarps / 2
+          << ", or 0 for what the device asks for";
+      return signalPassFailure();
+    }
     if (!llvm::is_contained(getTunedDevices(), StringRef(device))) {
       getOperation().emitError("no choices are known for device '")
           << device << "'; expected " << llvm::join(getTunedDevices(), " or ");
@@ -109,6 +117,14 @@ struct ConvertSSToSSK final
   /// The device's choices, or those of the options.
   KernelTuning tune(StringRef role, const LayerShape &shape) {
     KernelTuning tuning = getKernelTuning(device, role, shape);
+    if (role == "init" && initWarps > 0 && initWarps != tuning.warps) {
+      // As many threads as were asked to be resident, and blocks at most.
+      const int64_t blocks = tuning.residentBlocks.value_or(1);
+      tuning.residentBlocks =
+          std::clamp<int64_t>(blocks * tuning.warps / initWarps, 1, blocks);
+      tuning.warps = initWarps;
+      tuning.reason = "as the options ask for";
+    }
     if (rowsInFlight == 0 && programsPerBlock == 0)
       return tuning;
     tuning.reason = "as the options ask for";

@@ -17,25 +17,26 @@ using Values = KernelBuilder::Values;
 namespace {
 
 /// Components that are kept at most.
-constexpr int64_t kBlockVectors = SS_INIT_BLOCK, kMostVectors = SS_INIT_MOST_COMPONENTS;
+constexpr int64_t kBlockVectors = SS_INIT_BLOCK,
+                  kMostVectors = SS_INIT_MOST_COMPONENTS;
 /// Vectors of a matrix that are worked on at a time: its products are made from
 /// chunks, so that it takes no scratch as a whole.
-constexpr int64_t kChunk = 32;
+constexpr int64_t kChunk = 16;
 /// Vectors are found in float32: smaller weights are its rounding.
 constexpr double kLeastShare = 0x1p-16;
 
-/// The SVD of one matrix A of n rows, its shorter side (docs/state-math.md section
-/// 4). The Gram matrix A A^T in float64 gives the vectors of that side; they
-/// times A are the other side's, each as long as its weight. These are orthogonal
-/// up to what float32 and the end of the factorisation left in them, which is
-/// small: one step of Gram-Schmidt, all of it at once, takes it out.
+/// The SVD of one matrix A of n rows, its shorter side (docs/state-math.md
+/// section 4). The Gram matrix A A^T in float64, which lies packed where its
+/// vectors will, gives the vectors of that side; they times A are the other
+/// side's, each as long as its weight. These are orthogonal up to what float32
+/// and the end of the factorisation left in them, which is small: one step of
+/// Gram-Schmidt, all of it at once, takes it out.
 class Init {
 public:
   Init(StateTables &tables, Value program)
       : t(tables), k(tables.k), s(tables.shape), program(program),
         isLeft(s.dv <= s.dk), n(std::min(s.dv, s.dk)), m(std::max(s.dv, s.dk)),
-        width(largestDivisor(m, kChunk)),
-        block(std::min(kBlockVectors, n)),
+        width(largestDivisor(m, kChunk)), block(std::min(kBlockVectors, n)),
         most(std::min(kMostVectors, n) / block * block) {}
 
   void run();
@@ -52,7 +53,6 @@ private:
   void allocate();
   void overChunks(llvm::function_ref<void(Value first)> body);
   void loadChunk(Value first, Value scale);
-  void fillZero(Value matrix, int64_t rows, int64_t columns);
   void loadFound(Value first, Value kept);
   void storeFound(Value from, Value first, Value kept);
   Value multiplyOut();
@@ -70,8 +70,8 @@ private:
   Value program; ///< its number: the place of its matrix in the list
   bool isLeft;   ///< the shorter side is dv
   int64_t n, m, width, block, most;
-  Value base;                       ///< of the matrix
-  Value gram, chunk, sigma, room;   ///< the decomposition
+  Value base;                        ///< of the matrix
+  Value vectors, chunk, sigma, room; ///< the decomposition
   Value part, products, squares, correction, result;
 };
 
@@ -81,7 +81,7 @@ void Init::allocate() {
   // Columns of H are rows of memory.
   const SmallVector<int64_t> chunkShape =
       isLeft ? SmallVector<int64_t>{width, n} : SmallVector<int64_t>{n, width};
-  gram = k.name("gram", k.shared({n, n}, k.f64()));
+  vectors = k.name("vectors", k.shared({n + 1, n}, k.f32()));
   chunk = k.name("chunk", k.shared(chunkShape, k.f32()));
   sigma = k.name("sigma", k.shared({n}, k.f64()));
   room = k.name("room", k.shared({n + SS_GRAM_ROOM}, k.f64()));
@@ -113,24 +113,22 @@ void Init::loadChunk(Value first, Value scale) {
   });
 }
 
-void Init::fillZero(Value to, int64_t rows, int64_t columns) {
-  k.overWarps(k.index(rows), [&](Value i) {
-    k.store(k.splat(row(columns, k.f64()), k.wide(0)), to, {i, k.index(0)});
-  });
-}
-
 /// A A^T, then its decomposition; returns the status.
 Value Init::multiplyOut() {
   k.note("Gram matrix of the shorter side, chunk by chunk");
-  fillZero(gram, n, n);
+  Value one = k.integer(1), zero = k.integer(0);
   overChunks([&](Value first) {
     loadChunk(first, Value());
-    k.addMatmul(chunk, chunk, gram, isLeft, !isLeft);
+    Value isFirst = k.select(k.less(k.toI32(first), one), one, zero);
+    k.call("ss_add_gram",
+           {k.integer(int32_t(n)), k.integer(int32_t(width)), k.integer(isLeft),
+            isFirst, chunk, vectors},
+           {4, 5}, {5});
   });
   k.note("its singular vectors");
   Value share = k.max(arg("policy_value"), k.constant("least_share", kLeastShare));
   return k.name("bits", k.call("ss_gram_svd",
-                               {k.integer(int32_t(n)), gram, sigma, room,
+                               {k.integer(int32_t(n)), vectors, sigma, room,
                                 k.extend(share)},
                                {1}, {1, 2, 3}));
 }
@@ -138,8 +136,8 @@ Value Init::multiplyOut() {
 /// How many weights are at least `share` of the largest.
 Value Init::countLarge(Value share) {
   k.note("count what is large enough");
-  Value least = k.name(
-      "least", k.mul(k.extend(share), k.read(sigma, k.index(0))));
+  Value least =
+      k.name("least", k.mul(k.extend(share), k.read(sigma, k.index(0))));
   Value weights = k.load(row(n, k.f64()), sigma, {k.index(0)});
   Value large = k.map(row(n, k.i32()), weights, [&](ValueRange e) {
     Value counts = k.both(k.atLeast(e[0], least), k.less(k.wide(0), e[0]));
@@ -183,30 +181,30 @@ void Init::storeFound(Value from, Value first, Value kept) {
 void Init::findOtherSide(Value kept, Value scale) {
   k.note("vectors of the shorter side");
   k.overWarps(kept, [&](Value i) {
-    Value wide = k.load(row(n, k.f64()), gram, {i, k.index(0)});
-    Value narrow = k.map(row(n), wide,
-                         [&](ValueRange e) { return k.narrow(e[0]); });
-    k.store(narrow, arg("factors"), t.row(i, shortSide()));
+    k.store(k.load(row(n), vectors, {i, k.index(0)}), arg("factors"),
+            t.row(i, shortSide()));
   });
   k.note("times the matrix: the longer side");
   overChunks([&](Value first) {
     loadChunk(first, scale);
-    k.matmulRows(gram, chunk, part, false, isLeft, kept);
+    k.matmulRows(vectors, chunk, part, false, isLeft, kept);
     storeFound(part, first, kept);
   });
 }
 
 void Init::gramOfFound(Value kept) {
   k.note("products of the longer side's vectors");
-  fillZero(products, most, most);
+  k.overWarps(k.index(most), [&](Value i) {
+    k.store(k.splat(row(most, k.f64()), k.wide(0)), products, {i, k.index(0)});
+  });
   overChunks([&](Value first) {
     loadFound(first, kept);
     k.addMatmul(part, part, products, false, true, kept);
   });
 }
 
-/// Row i of the vectors, less its share in the rows of larger weights, by 1 over
-/// its length, which is its weight.
+/// Row i of the vectors, less its share in the rows of larger weights, by 1
+/// over its length, which is its weight.
 void Init::correct(Value kept, Value unscale) {
   k.note("weights");
   k.overWarps(kept, [&](Value i) {
@@ -219,7 +217,8 @@ void Init::correct(Value kept, Value unscale) {
   Type wide = row(most, k.f64());
   Value columns = k.iota(row(most, k.i32()));
   k.overWarps(kept, [&](Value i) {
-    Value inverse = k.name("inverse", k.div(k.wide(1), k.sqrt(k.read(squares, i))));
+    Value inverse =
+        k.name("inverse", k.div(k.wide(1), k.sqrt(k.read(squares, i))));
     Value self = k.name("self", k.toI32(i));
     Value inputs[] = {k.load(wide, products, {i, k.index(0)}),
                       k.load(wide, squares, {k.index(0)}), columns};
@@ -265,10 +264,11 @@ void Init::run() {
   k.branch(
       broken, [&] { poison(); },
       [&] {
-        Value found = countLarge(k.max(arg("policy_value"), k.constant("least_share", kLeastShare)));
+        Value found =
+            countLarge(k.max(arg("policy_value"), k.constant("least_share", kLeastShare)));
         Value limit = k.toIndex(arg("max_rank"));
-        Value kept = k.name(
-            "kept", k.select(k.less(limit, found), limit, found));
+        Value kept =
+            k.name("kept", k.select(k.less(limit, found), limit, found));
         k.branch(
             k.less(k.index(most), found),
             [&] {
@@ -281,21 +281,21 @@ void Init::run() {
 }
 
 LogicalResult lowerInit(ss::FusedOp fused, const LayerShape &shape,
-                        const KernelArguments &arguments,
-                        const KernelChoices &, KernelBuilder &k) {
+                        const KernelArguments &arguments, const KernelChoices &,
+                        KernelBuilder &k) {
   for (Operation &op : fused.getBody().front().without_terminator())
     if (!isa<ss::InitOp>(op))
       return op.emitOpError("has no lowering inside an init kernel");
   if (std::min(shape.dv, shape.dk) > SS_GRAM_MOST_ROWS)
     return fused.emitOpError("initialises a state of ")
-           << shape.dv << " x " << shape.dk
-           << ", expected a side of at most " << SS_GRAM_MOST_ROWS
+           << shape.dv << " x " << shape.dk << ", expected a side of at most "
+           << SS_GRAM_MOST_ROWS
            << ": compile without init, and the runtime decomposes on the host";
   overWork(k, arguments, [&](Value program, Value state) {
     StateTables tables(k, shape, arguments);
     tables.locateState(state);
-    tables.base = k.name(
-        "base", k.toIndex(k.read(arguments["row_base"], tables.state)));
+    tables.base =
+        k.name("base", k.toIndex(k.read(arguments["row_base"], tables.state)));
     Init(tables, program).run();
   });
   return success();

@@ -92,16 +92,18 @@ static const Row kRows[] = {
     {"sm_90",
      Kernels::initWide,
      Elements::any,
-     {4, 1, 1, 1,
-      "the scratch of one block fits a multiprocessor: 258,048 states of 128 x 128 "
-      "in 328 ms on an H200 with eight warps, 433 with four",
+     {4, 1, 1, 2,
+      "the scratch of two blocks fits a multiprocessor; eight warps each have "
+      "the registers for it (with one block: 258,048 states of 128 x 128 in 328 "
+      "ms on an H200 with eight warps, 433 with four)",
       /*asksAhead=*/false, /*warps=*/8}},
     {"sm_90",
      Kernels::init,
      Elements::any,
-     {4, 1, 1, 3,
-      "the scratch of three blocks fits a multiprocessor of an H200; with six or "
-      "eight warps registers spill",
+     {4, 1, 1, 5,
+      "the scratch of five blocks fits a multiprocessor of an H200, and four "
+      "warps each have 96 registers then; two warps or six are not predicted to be "
+      "faster",
       /*asksAhead=*/false, /*warps=*/4}},
     {"sm_90",
      Kernels::all,

@@ -27,6 +27,8 @@ def ConvertSSToSSKPass : Pass<"convert-ss-to-ssk", "::mlir::ModuleOp"> {
            "more than one, kernels without it load twice as many (0: by device)">,
     Option<"programsPerBlock", "programs-per-block", "int64_t", /*default=*/"0",
            "programs (warps) of a block on a GPU (0: by device)">,
+    Option<"initWarps", "init-warps", "int64_t", /*default=*/"0",
+           "warps that initialise one state together on a GPU (0: by device)">,
     Option<"report", "report", "bool", "false",
            "Tell what was chosen for every kernel, and why, as remarks">
   ];

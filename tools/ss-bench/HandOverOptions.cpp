@@ -47,6 +47,10 @@ Command initCommand(InitOptions &options) {
       initOverview,
       {textOption("--package", "FOLDER", "a folder",
                   "kernels that ss-compile --init made", options.package),
+       textOption("--beside", "FOLDER", "a folder",
+                  "a second package, such as one of other --init-warps: both "
+                  "are timed",
+                  options.beside),
        profileOption("ranks of the states (nemo4b)", options.profile),
        eps(options.eps),
        numberOption("--states",

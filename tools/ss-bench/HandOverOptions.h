@@ -14,6 +14,7 @@ namespace ss_bench {
 struct InitOptions {
   std::string help;    ///< what to print instead of anything else, or empty
   std::string package; ///< a folder
+  std::string beside;  ///< another one to time in the same run, or empty
   std::string profile = "nemo4b";
   float eps = 3e-3f;
   int32_t states = 0;         ///< 0: 258048 on a GPU, 1024 on a CPU

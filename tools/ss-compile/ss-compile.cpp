@@ -44,6 +44,12 @@ static cl::opt<bool> init(
              "prefill (without them the runtime decomposes on the host)"),
     cl::cat(category));
 
+static cl::opt<int64_t> initWarps(
+    "init-warps",
+    cl::desc("Warps of a GPU that start one state together, 1 to 8, to measure "
+             "with (0: by the GPU's table)"),
+    cl::init(0), cl::cat(category));
+
 static cl::opt<bool> compactBefore(
     "compact-before",
     cl::desc("Let the last quarter of the layers compact before its tokens, "
@@ -88,6 +94,7 @@ static llvm::Expected<sinkstate::PackageOptions> readOptions() {
     options.cpuLevels.clear();
   options.cuda = !noCuda;
   options.init = init;
+  options.initWarps = initWarps;
   options.compactBefore = compactBefore;
   options.explain = explain;
   return options;

@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 /* Raised whenever the table, a signature or what a routine does changes. */
-#define SS_ABI_VERSION 3u
+#define SS_ABI_VERSION 4u
 
 /* Status bits that routines return and that states keep in `status`. */
 #define SS_STATUS_NOT_FINITE 1
@@ -31,10 +31,11 @@ extern "C" {
 #define SS_INIT_MOST_COMPONENTS 48
 #define SS_INIT_LEAST_EPS 0x1p-13
 
-/* Most rows of a matrix for ss_gram_svd. It needs room for m + SS_GRAM_ROOM
- * doubles. */
+/* Most rows of a matrix for ss_add_gram and ss_gram_svd. The Gram matrix lies
+ * packed in the memory of its vectors, m + 1 rows of m floats, and is read by these
+ * routines alone; ss_gram_svd needs room for m + SS_GRAM_ROOM doubles more. */
 #define SS_GRAM_MOST_ROWS 128
-#define SS_GRAM_ROOM 64
+#define SS_GRAM_ROOM 66
 
 typedef struct ss_routine_table {
   uint32_t abi_version; /* SS_ABI_VERSION */
@@ -42,8 +43,10 @@ typedef struct ss_routine_table {
   int32_t (*ss_orthogonalize)(int32_t m, double *gram, double *t);
   int32_t (*ss_core_svd)(int32_t m, double *c, double *xt, double *sigma,
                          double *yt);
-  int32_t (*ss_gram_svd)(int32_t m, double *gram, double *sigma, double *room,
-                         double share);
+  int32_t (*ss_gram_svd)(int32_t m, float *vectors, double *sigma,
+                         double *room, double share);
+  int32_t (*ss_add_gram)(int32_t m, int32_t width, int32_t columnsAreRows,
+                         int32_t isFirst, float *chunk, float *vectors);
 } ss_routine_table;
 
 /* Entry point of a CPU kernel: programs [begin, end); args[i] points to the

@@ -15,7 +15,8 @@ constexpr uint32_t numRoutines = 0
 
 #define SS_TABLE(LEVEL)                                                        \
   {SS_ABI_VERSION, numRoutines, sinkstate::routines::LEVEL::orthogonalize,     \
-   sinkstate::routines::LEVEL::coreSvd, sinkstate::routines::LEVEL::gramSvd}
+   sinkstate::routines::LEVEL::coreSvd, sinkstate::routines::LEVEL::gramSvd,   \
+   sinkstate::routines::LEVEL::addGram}
 
 constexpr ss_routine_table baselineTable = SS_TABLE(baseline);
 #ifdef SS_HAVE_LEVEL_v3

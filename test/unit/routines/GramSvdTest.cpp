@@ -4,11 +4,43 @@
 #include "WarpEmulator.h"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 using namespace sinkstate::test;
 
 namespace {
+
+/// A symmetric matrix in the memory of its vectors.
+std::vector<float> packed(const Matrix &gram) {
+  const auto m = int(gram.rows());
+  std::vector<double> elements;
+  for (int i = 0; i < m; ++i)
+    for (int j = i; j < m; ++j)
+      elements.push_back(gram(i, j));
+  std::vector<float> memory(size_t(m + 1) * size_t(m));
+  std::memcpy(memory.data(), elements.data(), memory.size() * sizeof(float));
+  return memory;
+}
+
+Matrix unpacked(const std::vector<float> &memory, int m) {
+  std::vector<double> elements(memory.size() / 2);
+  std::memcpy(elements.data(), memory.data(), memory.size() * sizeof(float));
+  Matrix gram(m, m);
+  size_t at = 0;
+  for (int i = 0; i < m; ++i)
+    for (int j = i; j < m; ++j)
+      gram(i, j) = gram(j, i) = elements[at++];
+  return gram;
+}
+
+Matrix rowsOf(const std::vector<float> &memory, int m) {
+  Matrix rows(m, m);
+  for (int i = 0; i < m; ++i)
+    for (int j = 0; j < m; ++j)
+      rows(i, j) = memory[size_t(i * m + j)];
+  return rows;
+}
 
 struct Found {
   Matrix vectors;
@@ -22,12 +54,14 @@ protected:
 
   Found run(Matrix gram, double share) const {
     const double unset = std::numeric_limits<double>::quiet_NaN();
-    Found found{gram, Vector::Constant(m(), unset), 0};
+    std::vector<float> vectors = packed(gram);
+    Found found{Matrix(), Vector::Constant(m(), unset), 0};
     Vector room = Vector::Constant(m() + SS_GRAM_ROOM, unset);
     found.status =
         std::get<0>(GetParam())
-            .table->ss_gram_svd(m(), found.vectors.data(), found.sigma.data(),
+            .table->ss_gram_svd(m(), vectors.data(), found.sigma.data(),
                                 room.data(), share);
+    found.vectors = rowsOf(vectors, m());
     return found;
   }
 
@@ -48,6 +82,11 @@ protected:
     }
     const Matrix rows = found.vectors.topRows(kept);
     EXPECT_LE(orthogonalityError(rows), 1e-5);
+    // The other side's vectors, each as long as its weight.
+    Matrix other = rows * a;
+    for (int i = 0; i < kept; ++i)
+      other.row(i) /= found.sigma[i];
+    EXPECT_LE((other * other.transpose() - Matrix::Identity(kept, kept)).cwiseAbs().maxCoeff(), 2e-3);
     const double lost = (a - rows.transpose() * (rows * a)).norm();
     const double least = exact.tail(exact.size() - kept).norm();
     EXPECT_LE(lost, 1.01 * least + 1e-5 * exact.norm());
@@ -71,6 +110,17 @@ TEST_P(GramSvdTest, RepeatedWeights) {
   for (int i = m() / 2; i < m(); ++i)
     sigma[i] = 0.01;
   check(withSingularValues(sigma, 3), 3e-3);
+}
+
+// Few weights far above many weak ones, and as many.
+TEST_P(GramSvdTest, WeakBesideStrong) {
+  for (double weak : {2e-4, 3e-3})
+    for (int strong : {1, m() / 2}) {
+      Vector sigma = Vector::Ones(m());
+      for (int i = strong; i < m(); ++i)
+        sigma[i] = weak * (2 - double(i) / m());
+      check(withSingularValues(sigma, 11), 0.9 * weak);
+    }
 }
 
 TEST_P(GramSvdTest, RanksBelowFull) {
@@ -112,6 +162,31 @@ TEST_P(GramSvdTest, NotFinite) {
   }
 }
 
+// Two chunks, the second one not whole; from either side.
+TEST_P(GramSvdTest, AddsAProductWithItself) {
+  const Matrix a = gaussian(m(), 21, 8).cast<float>().cast<double>();
+  for (bool columnsAreRows : {true, false}) {
+    std::vector<float> memory(size_t(m() + 1) * size_t(m()),
+                              std::numeric_limits<float>::quiet_NaN());
+    for (int first : {0, 16}) {
+      const int width = std::min(16, 21 - first);
+      std::vector<float> chunk;
+      for (int k = 0; columnsAreRows && k < width; ++k)
+        for (int i = 0; i < m(); ++i)
+          chunk.push_back(float(a(i, first + k)));
+      for (int i = 0; !columnsAreRows && i < m(); ++i)
+        for (int k = 0; k < width; ++k)
+          chunk.push_back(float(a(i, first + k)));
+      EXPECT_EQ(std::get<0>(GetParam())
+                    .table->ss_add_gram(m(), width, columnsAreRows, first == 0,
+                                        chunk.data(), memory.data()),
+                0);
+    }
+    const Matrix expected = a * a.transpose();
+    EXPECT_LE((unpacked(memory, m()) - expected).norm(), 1e-14 * expected.norm());
+  }
+}
+
 std::vector<int> gramSizes() { return {1, 2, 7, 12, 16, 33, 80, 128}; }
 
 INSTANTIATE_TEST_SUITE_P(, GramSvdTest,
@@ -129,13 +204,15 @@ TEST_P(GramSvdWarpsTest, NeitherOrderNorNumberOfWarpsMatters) {
   if (m > 5)
     a.row(5) = a.row(1);
   auto run = [&](LaneOrder order, int warps) {
-    Found found{a * a.transpose(), Vector(m), 0};
-    found.status = emulateGramSvd(order, warps, m, found.vectors.data(),
+    std::vector<float> vectors = packed(a * a.transpose());
+    Found found{Matrix(), Vector(m), 0};
+    found.status = emulateGramSvd(order, warps, m, vectors.data(),
                                   found.sigma.data(), 3e-3);
+    found.vectors = rowsOf(vectors, m);
     EXPECT_EQ(found.status, 0) << warps;
     return found;
   };
-  for (int warps : {1, 4, 8}) {
+  for (int warps : {1, 2, 4, 8}) {
     const Found first = run(LaneOrder::Ascending, warps);
     for (LaneOrder order : {LaneOrder::Descending, LaneOrder::Shuffled}) {
       const Found other = run(order, warps);

@@ -21,7 +21,11 @@ ssk.kernel @scale(%x: !ssk.global<f32> {ssk.name = "x"}, %y: !ssk.global<f64> {s
   %g = ssk.alloc : !ssk.shared<16x16xf64>
   %b = ssk.alloc : !ssk.shared<8x32xf32>
   %s = ssk.alloc : !ssk.shared<16xf64>
-  %room = ssk.alloc : !ssk.shared<80xf64>
+  %room = ssk.alloc : !ssk.shared<82xf64>
+  %vectors = ssk.alloc : !ssk.shared<17x16xf32>
+  %width = arith.constant 32 : i32
+  %no = arith.constant 0 : i32
+  %yes = arith.constant 1 : i32
   // CHECK: if (warp == 0) ss::fill(scratch.[[GRAM:.*]], 0.0);
   ssk.fill %g, %zero : !ssk.shared<16x16xf64>
   // CHECK-NEXT: for (int64_t i = warp; i < 16; i += 4) {
@@ -38,12 +42,15 @@ ssk.kernel @scale(%x: !ssk.global<f32> {ssk.name = "x"}, %y: !ssk.global<f64> {s
   // CHECK-NEXT: scratch.[[A]]);
   ssk.matmul %a, %a into %g {accumulate, transpose_b} : !ssk.shared<16x32xf32>, !ssk.shared<16x32xf32>, !ssk.shared<16x16xf64>
   // CHECK: __syncthreads();
-  // CHECK-NEXT: ss::gram_svd<4>(16, scratch.[[GRAM]],
-  %st = ssk.call @ss_gram_svd(%m, %g, %s, %room, %eps) reads [1] writes [1, 2, 3] : (i32, !ssk.shared<16x16xf64>, !ssk.shared<16xf64>, !ssk.shared<80xf64>, f64) -> i32
+  // CHECK-NEXT: ss::add_gram<4>(16, 32, 0, 1, scratch.[[A]], scratch.[[VECTORS:.*]]);
+  %added = ssk.call @ss_add_gram(%m, %width, %no, %yes, %a, %vectors) reads [4, 5] writes [5] : (i32, i32, i32, i32, !ssk.shared<16x32xf32>, !ssk.shared<17x16xf32>) -> i32
   // CHECK: __syncthreads();
-  // CHECK-NEXT: ss::matmul_of_warps<4, false, false, false, 8, 32, 16>({{.*}}, scratch.[[GRAM]],
+  // CHECK-NEXT: ss::gram_svd<4>(16, scratch.[[VECTORS]],
+  %st = ssk.call @ss_gram_svd(%m, %vectors, %s, %room, %eps) reads [1] writes [1, 2, 3] : (i32, !ssk.shared<17x16xf32>, !ssk.shared<16xf64>, !ssk.shared<82xf64>, f64) -> i32
+  // CHECK: __syncthreads();
+  // CHECK-NEXT: ss::matmul_of_warps<4, false, false, false, 8, 32, 16>({{.*}}, scratch.[[VECTORS]],
   // CHECK-NEXT: scratch.[[A]], int64_t(n));
-  ssk.matmul %g, %a into %b limit %limit : !ssk.shared<16x16xf64>, !ssk.shared<16x32xf32>, !ssk.shared<8x32xf32>
+  ssk.matmul %vectors, %a into %b limit %limit : !ssk.shared<17x16xf32>, !ssk.shared<16x32xf32>, !ssk.shared<8x32xf32>
   // CHECK: for (int64_t i = 2 + warp * 2; i < 16; i += 4 * 2) {
   scf.for %i = %c2 to %c16 step %c2 {
     // CHECK: if (lane == 0)

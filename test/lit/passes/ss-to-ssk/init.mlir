@@ -3,6 +3,13 @@
 // RUN: ss-opt %s --pass-pipeline='builtin.module(ss-pipeline{init=true})' | FileCheck %s
 // RUN: ss-compile %s --init --no-cuda --cpu x86-64-v2 -o %t && FileCheck %s --check-prefix=PACKAGE < %t/manifest.json
 
+// RUN: ss-opt %s --pass-pipeline='builtin.module(ss-pipeline{init=true init-warps=2})' | FileCheck %s --check-prefix=TWO
+// RUN: not ss-opt %s --pass-pipeline='builtin.module(ss-pipeline{init=true init-warps=9})' -o /dev/null 2>&1 | FileCheck %s --check-prefix=NINE
+
+// TWO: role = "init"
+// TWO-SAME: warps = 2
+// NINE: error: init-warps is 9, expected 1 to 8, or 0 for what the device asks for
+
 // Init kernels are made where they are asked for.
 // WITHOUT-NOT: init
 
@@ -12,8 +19,8 @@
 // EXPAND: ss.init %{{.*}} eps 3.000000e-03
 // EXPAND-NOT: @layer1_init
 
-// Four warps work on a state. The matrix is read in chunks of 20 of its 40 columns,
-// the Gram matrix is of the side of 24, and 16 components are kept (the largest
+// Four warps work on a state. The matrix is read in chunks of 10 of its 40 columns,
+// the Gram matrix is of the side of 24, packed where the vectors will be, and 16 components are kept (the largest
 // multiple of a block that 24 have).
 // CHECK: ssk.kernel @gdn_init_
 // CHECK-SAME: ssk.name = "matrices"
@@ -21,15 +28,14 @@
 // CHECK-SAME: ssk.name = "seed"
 // CHECK-SAME: role = "init"
 // CHECK-SAME: warps = 4
-// CHECK-DAG: %[[GRAM:.*]] = ssk.alloc {{.*}}!ssk.shared<24x24xf64>
-// CHECK-DAG: %[[CHUNK:.*]] = ssk.alloc {{.*}}!ssk.shared<20x24xf32>
-// CHECK: scf.for
+// CHECK-DAG: %[[VECTORS:.*]] = ssk.alloc {{.*}}!ssk.shared<25x24xf32>
+// CHECK-DAG: %[[CHUNK:.*]] = ssk.alloc {{.*}}!ssk.shared<10x24xf32>
 // CHECK: scf.for
 // CHECK: ssk.load {{.*}}!ssk.global<f32> -> !ssk.tile<24xf32, lanes = 0>
 // CHECK: } {ssk.over_warps}
-// CHECK: ssk.matmul %[[CHUNK]], %[[CHUNK]] into %[[GRAM]] {accumulate, transpose_a}
-// CHECK: ssk.call @ss_gram_svd({{.*}}, %[[GRAM]],
-// CHECK: ssk.matmul %[[GRAM]], %[[CHUNK]] into %{{.*}} limit %{{.*}} {transpose_b}
+// CHECK: ssk.call @ss_add_gram({{.*}}, %[[CHUNK]], %[[VECTORS]]) reads [4, 5] writes [5]
+// CHECK: ssk.call @ss_gram_svd({{.*}}, %[[VECTORS]],
+// CHECK: ssk.matmul %[[VECTORS]], %[[CHUNK]] into %{{.*}} limit %{{.*}} {transpose_b}
 
 // PACKAGE: "init": "gdn_init_
 

@@ -215,6 +215,52 @@ TEST_P(InitSizes, EqualsTheExactSvd) {
     }
 }
 
+/// Spectra of `count` weights, and as many again that are noise: from 1 to `eps`
+/// in even ratios, repeated, in steps, one large weight before weak ones, and as
+/// many strong as weak ones.
+std::vector<std::vector<double>> spectraDownTo(double eps, int64_t count) {
+  std::vector<std::vector<double>> all(5);
+  for (int64_t j = 0; j < count; ++j) {
+    const double part = double(j) / double(count - 1);
+    all[0].push_back(std::pow(1.2 * eps, part));
+    all[1].push_back(std::pow(1.2 * eps, std::floor(part * 3.99) / 3));
+    all[2].push_back(j % 2 ? 1.2 * eps * (1 + part) : 1 - part / 2);
+    all[3].push_back(j == 0 ? 1 : 1.5 * eps * (2 - part));
+    all[4].push_back(j < count / 2 ? 1.0 : 1.2 * eps);
+  }
+  for (auto &values : all)
+    for (int64_t j = 0; j < count / 3; ++j)
+      values.push_back(eps * std::pow(0.5, double(j + 1)));
+  return all;
+}
+
+// SS_INIT_ROUNDS=20: the long form.
+TEST_P(InitSizes, KeepsWeakComponentsOrthogonal) {
+  const auto [dv, dk] = GetParam();
+  InitKernel kernel(dv, dk);
+  const char *text = std::getenv("SS_INIT_ROUNDS");
+  const int rounds = text ? std::atoi(text) : 1;
+  std::mt19937_64 random(uint64_t(dv * 1000 + dk + 1));
+  const int64_t side = std::min(dv, dk);
+  for (int round = 0; round < rounds; ++round)
+    for (float eps : {0x1p-13f, 2e-4f, 1e-3f, 3e-3f, 1e-2f, 1e-1f})
+      for (double scale : {1.0, 1e-30, 1e30}) {
+        std::vector<Matrix> matrices;
+        for (int64_t count : {std::min<int64_t>(44, side * 5 / 8), side / 3})
+          for (const auto &s : spectraDownTo(eps, std::max<int64_t>(count, 2)))
+            matrices.push_back(withSpectrum(dv, dk, s, random));
+        InitMemory memory(int64_t(matrices.size()), dv, dk, eps);
+        for (const Matrix &h : matrices)
+          append(memory, h * scale);
+        kernel.runOnCpu(memory);
+        for (size_t i = 0; i < matrices.size(); ++i) {
+          SCOPED_TRACE("eps " + std::to_string(eps));
+          ASSERT_GE(memory.rank[i], 0) << i;
+          checkState(memory, int64_t(i), dv, dk, scale);
+        }
+      }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Sizes, InitSizes,
     testing::Values(std::pair<int64_t, int64_t>{80, 128},
@@ -319,6 +365,11 @@ TEST(Init, TheEmulatedGpuFindsTheSame) {
 
 TEST(Init, TheEmulatedGpuFindsTheSameWithOneWarp) {
   compareWithEmulatedGpu(20, 32, " programs-per-block=2", 1);
+}
+
+TEST(Init, TheEmulatedGpuFindsTheSameWithOtherWarps) {
+  compareWithEmulatedGpu(20, 32, " init-warps=2", 2);
+  compareWithEmulatedGpu(20, 32, " init-warps=8", 8);
 }
 
 TEST(Init, TheEmulatedGpuFindsTheSameOfAWideMatrix) {
