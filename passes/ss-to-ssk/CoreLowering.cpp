@@ -96,10 +96,8 @@ void CompactLowering::coreSvd() {
 
 void CompactLowering::rotate() {
   k.note("rotated rows: U' = (X^T T_L) A_L, V' = (Y^T T_R) A_R");
-  k.matmul(right.r, left.t, left.t, false, false);
-  k.matmul(left.t, left.rows, left.rows, false, false);
-  k.matmul(yt, right.t, right.t, false, false);
-  k.matmul(right.t, right.rows, right.rows, false, false);
+  formRows(left, right.r, left.t, left.t);
+  formRows(right, yt, right.t, right.t);
   Value wide = k.load(matrixRow(), sigma, k.index(0));
   Value narrow = k.map(k.lanes({m}), wide,
                        [&](ValueRange e) { return k.narrow(e[0]); });

@@ -185,10 +185,9 @@ void CompactLowering::orthogonalizeSecond(BlockSide &side, BlockSide &first) {
     measureLengths(side.r);
   });
   k.note("rows: orthonormal ones here, there their parts of unit length");
-  k.matmul(side.t, side.rows, side.rows, false, false);
+  formRows(side, side.t);
   normaliseRows(side.r);
-  k.matmul(side.r, first.t, side.r, false, false);
-  k.matmul(side.r, first.rows, first.rows, false, false);
+  formRows(first, side.r, first.t, side.r);
   newOrder = k.name("new_order", k.shared({m}, k.i32()));
 }
 

@@ -46,6 +46,7 @@ LogicalResult CompactLowering::truncate(ss::PolicyAttr policy) {
         Value kept = keptNew(policy, limit);
         kept = policy.isFixed() ? limitToBlock(kept)
                                 : limitRank(policy, limit, kept);
+        formKeptRows(kept);
         placeRows(limit, kept);
       });
   Value before = k.read(t.arguments["status"], t.state);
@@ -258,8 +259,13 @@ void CompactLowering::writeNewRows(Value first, Value kept, Value free) {
     Value place = k.toIndex(k.read(places, number));
     Value behind = k.add(t.rank, k.sub(number, free));
     row.to = k.name("place", k.select(k.less(number, free), place, behind));
-    row.v = k.load(k.lanes({s.dk}), right.rows, {row.from, zero});
-    row.u = k.load(k.lanes({s.dv}), left.rows, {row.from, zero});
+    auto load = [&](const BlockSide &side) {
+      // Rows that were formed alone lie in the order in which they are written.
+      return k.load(k.lanes({side.columns}), side.formed ? side.formed : side.rows,
+                    {side.formed ? number : row.from, zero});
+    };
+    row.v = load(right);
+    row.u = load(left);
     moved.push_back(row);
   }
   for (Moved &row : moved) {
@@ -349,7 +355,8 @@ LogicalResult lowerCompact(ss::FusedOp fused, const LayerShape &shape,
     tables.readExtent(arguments["count_ahead"]);
     tables.readRounding(arguments["count_ahead"]);
     int64_t rowsInFlight = std::min<int64_t>(choices.rowsInFlight, 4);
-    result = CompactLowering(fused, tables, rowsInFlight).run();
+    result =
+        CompactLowering(fused, tables, rowsInFlight, choices.formsKept).run();
   });
   return result;
 }
