@@ -47,6 +47,12 @@ void NextState::wantToken(Value batchRow) {
 void NextState::wantRow(Value i) {
   // Beyond its last row its first one: an address that is in the cache by then.
   Value row = k.select(k.less(i, tables.rank), i, k.index(0));
+  // The first line of a page that the translation buffer does not have holds up the
+  // requests behind it: that of a later row goes ahead of them. It need not be the
+  // state's.
+  constexpr int64_t kRowsAhead = 4;
+  k.prefetch(arguments["rows"],
+             tables.row(k.add(row, k.index(kRowsAhead)), 0), 1);
   k.prefetch(arguments["rows"], tables.row(row, 0), shape.rowLength());
 }
 
