@@ -7,6 +7,7 @@
 #define SINKSTATE_PASSES_SSTOSSK_COMPACTLOWERING_H
 
 #include "Lowerings.h"
+#include "NextState.h"
 #include <optional>
 
 namespace sinkstate {
@@ -28,11 +29,12 @@ namespace sinkstate {
 class CompactLowering {
 public:
   /// `rowsInFlight`: rows that are moved together. `formsKept`: rows are formed
-  /// when it is known which of them stay, and only those.
+  /// when it is known which of them stay, and only those. `next`: the state whose
+  /// memory is asked for meanwhile, or null.
   CompactLowering(ss::FusedOp fused, StateTables &tables, int64_t rowsInFlight,
-                  bool formsKept)
+                  bool formsKept, NextState *next)
       : fused(fused), t(tables), k(tables.k), m(tables.shape.block()),
-        rowsInFlight(rowsInFlight), formsKept(formsKept) {
+        rowsInFlight(rowsInFlight), formsKept(formsKept), next(next) {
     left.name = "left";
     left.columns = tables.shape.dv;
     right.name = "right";
@@ -134,6 +136,8 @@ private:
                 mlir::Value product = {});
   /// Forms those that stay, in the order in which they are written.
   void formKeptRows(mlir::Value kept);
+  /// Between two pieces of work: asks for a share of the next state's memory.
+  void askAhead();
   void dropBeyond(mlir::Value most);
   /// Ranks all weights, old and new.
   void rankWeights();
@@ -165,6 +169,8 @@ private:
   int64_t m;
   int64_t rowsInFlight;
   bool formsKept;
+  NextState *next;
+  int64_t shares = 0; ///< asked for so far
   // Form sink only (SinkLowering.cpp).
   mlir::Value meanValue, meanSquare;  ///< vbar as a tile, its square, f64
   mlir::Value hasSink, wasStored;     ///< i1: vbar is not zero; a sink is stored

@@ -77,6 +77,7 @@ void CompactLowering::orthogonalize() {
   yt = matrix("yt");
   k.note("orthogonalise the left side: Q = T A, R = T A A^T");
   orthogonalizeAlone(left, yt);
+  askAhead();
   k.note("orthogonalise the right side");
   orthogonalizeAlone(right, yt);
 }
@@ -88,6 +89,7 @@ void CompactLowering::core() {
 }
 
 void CompactLowering::coreSvd() {
+  askAhead();
   k.note("C = X diag(sigma) Y^T");
   // X^T takes the place of R_R, which nobody needs any more.
   addStatus(k.call("ss_core_svd", {k.integer(m), left.r, right.r, sigma, yt},

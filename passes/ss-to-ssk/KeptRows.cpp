@@ -35,6 +35,7 @@ void CompactLowering::formKeptRows(Value kept) {
   Value chosen = newOrder ? matrix("chosen") : Value();
   Value product = matrix("rotation");
   for (BlockSide *side : {&left, &right}) {
+    askAhead();
     Value by = side->by;
     if (chosen) {
       k.loop(zero, kept, 1, [&](Value i) {

@@ -31,6 +31,15 @@ NextState::NextState(KernelBuilder &k, const LayerShape &shape,
   wantToken(batchRow);
 }
 
+NextState::NextState(const StateTables &tables)
+    : k(tables.k), shape(tables.shape), arguments(tables.arguments),
+      tables(tables), pairs(tables.count) {}
+
+void NextState::wantShare(int64_t share) {
+  k.loop(k.index(share), tables.rank, kShares, [&](Value i) { wantRow(i); });
+  k.loop(k.index(share), pairs, kShares, [&](Value j) { wantPair(j); });
+}
+
 void NextState::wantToken(Value batchRow) {
   TokenLowering token(tables, batchRow);
   auto want = [&](StringRef name, Value head, int64_t length) {

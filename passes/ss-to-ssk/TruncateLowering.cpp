@@ -47,6 +47,8 @@ LogicalResult CompactLowering::truncate(ss::PolicyAttr policy) {
         kept = policy.isFixed() ? limitToBlock(kept)
                                 : limitRank(policy, limit, kept);
         formKeptRows(kept);
+        while (next && shares < NextState::kShares)
+          askAhead();
         placeRows(limit, kept);
       });
   Value before = k.read(t.arguments["status"], t.state);
@@ -349,14 +351,26 @@ LogicalResult lowerCompact(ss::FusedOp fused, const LayerShape &shape,
            << shape.capacity << " buffered ones), expected at most "
            << kLargestBlock << "; make active or buffer smaller";
   LogicalResult result = success();
-  overWork(k, arguments, [&](Value, Value state) {
+  overWork(k, arguments, [&](Value program, Value state) {
     StateTables tables(k, shape, arguments);
     tables.locateState(state);
     tables.readExtent(arguments["count_ahead"]);
     tables.readRounding(arguments["count_ahead"]);
+    std::optional<NextState> next;
+    if (choices.asksAhead) {
+      k.note("the state that comes next: its memory is asked for in time");
+      Value due = k.toIndex(k.read(arguments["work_count"], k.index(0)));
+      Value number = k.nextProgram();
+      number = k.select(k.less(number, due), number, program);
+      StateTables ahead(k, shape, arguments);
+      ahead.locateState(k.toIndex(k.read(arguments["work"], number)));
+      ahead.readExtent(arguments["count_ahead"]);
+      next.emplace(ahead);
+    }
     int64_t rowsInFlight = std::min<int64_t>(choices.rowsInFlight, 4);
-    result =
-        CompactLowering(fused, tables, rowsInFlight, choices.formsKept).run();
+    result = CompactLowering(fused, tables, rowsInFlight, choices.formsKept,
+                             next ? &*next : nullptr)
+                 .run();
   });
   return result;
 }
