@@ -42,6 +42,11 @@ LogicalResult CompactLowering::run() {
   return success();
 }
 
+void CompactLowering::askAhead() {
+  if (next && shares < NextState::kShares)
+    next->wantShare(shares++);
+}
+
 void CompactLowering::allocate() {
   const LayerShape &s = t.shape;
   weights = k.name("weights", k.shared({s.rankBound}, k.f32()));

@@ -7,6 +7,7 @@
 #define SINKSTATE_PASSES_SSTOSSK_COMPACTLOWERING_H
 
 #include "Lowerings.h"
+#include "NextState.h"
 #include <optional>
 
 namespace sinkstate {
@@ -27,10 +28,13 @@ namespace sinkstate {
 /// factor R has been multiplied into it, `H = (R A)^T Q = (Q_2^T R_2) Q`.
 class CompactLowering {
 public:
-  /// `rowsInFlight`: rows that are moved together.
-  CompactLowering(ss::FusedOp fused, StateTables &tables, int64_t rowsInFlight)
+  /// `rowsInFlight`: rows that are moved together. `formsKept`: rows are formed
+  /// when it is known which of them stay, and only those. `next`: the state whose
+  /// memory is asked for meanwhile, or null.
+  CompactLowering(ss::FusedOp fused, StateTables &tables, int64_t rowsInFlight,
+                  bool formsKept, NextState *next)
       : fused(fused), t(tables), k(tables.k), m(tables.shape.block()),
-        rowsInFlight(rowsInFlight) {
+        rowsInFlight(rowsInFlight), formsKept(formsKept), next(next) {
     left.name = "left";
     left.columns = tables.shape.dv;
     right.name = "right";
@@ -47,6 +51,9 @@ private:
     int64_t columns;
     mlir::Value rows; ///< [m, columns] f32, rotated in place
     mlir::Value t, r; ///< [m, m] f64: `t rows` is orthonormal; its factor
+    /// New rows that are not formed yet: the product of these, and `rows`.
+    mlir::Value by, with;
+    mlir::Value formed; ///< [m, columns] f32: those that stay; null: all in `rows`
   };
 
   // One per operation of the graph.
@@ -123,6 +130,14 @@ private:
   mlir::Value limitRank(ss::PolicyAttr policy, mlir::Value threshold,
                         mlir::Value kept);
   mlir::Value limitToBlock(mlir::Value kept);
+  /// The new rows of one side are `by` its rows; or `by` times `with`, which goes
+  /// to `product`. Forms them, or where only those that stay are formed notes how.
+  void formRows(BlockSide &side, mlir::Value by, mlir::Value with = {},
+                mlir::Value product = {});
+  /// Forms those that stay, in the order in which they are written.
+  void formKeptRows(mlir::Value kept);
+  /// Between two pieces of work: asks for a share of the next state's memory.
+  void askAhead();
   void dropBeyond(mlir::Value most);
   /// Ranks all weights, old and new.
   void rankWeights();
@@ -153,6 +168,9 @@ private:
   KernelBuilder &k;
   int64_t m;
   int64_t rowsInFlight;
+  bool formsKept;
+  NextState *next;
+  int64_t shares = 0; ///< asked for so far
   // Form sink only (SinkLowering.cpp).
   mlir::Value meanValue, meanSquare;  ///< vbar as a tile, its square, f64
   mlir::Value hasSink, wasStored;     ///< i1: vbar is not zero; a sink is stored

@@ -206,7 +206,8 @@ struct ConvertSSToSSK final
       builder.setInsertionPoint(body->getTerminator());
     KernelArguments arguments(role->signature, body->getArguments());
     KernelBuilder k(builder, kernel, fused->getLoc());
-    KernelChoices choices{tuning.rowsInFlight, tuning.parts, tuning.asksAhead};
+    KernelChoices choices{tuning.rowsInFlight, tuning.parts, tuning.asksAhead,
+                          tuning.formsKept};
     if (failed(role->lower(*fused, shape, arguments, choices, k)))
       return failure();
     if (!body->mightHaveTerminator())

@@ -77,6 +77,7 @@ void CompactLowering::orthogonalize() {
   yt = matrix("yt");
   k.note("orthogonalise the left side: Q = T A, R = T A A^T");
   orthogonalizeAlone(left, yt);
+  askAhead();
   k.note("orthogonalise the right side");
   orthogonalizeAlone(right, yt);
 }
@@ -88,6 +89,7 @@ void CompactLowering::core() {
 }
 
 void CompactLowering::coreSvd() {
+  askAhead();
   k.note("C = X diag(sigma) Y^T");
   // X^T takes the place of R_R, which nobody needs any more.
   addStatus(k.call("ss_core_svd", {k.integer(m), left.r, right.r, sigma, yt},
@@ -96,10 +98,8 @@ void CompactLowering::coreSvd() {
 
 void CompactLowering::rotate() {
   k.note("rotated rows: U' = (X^T T_L) A_L, V' = (Y^T T_R) A_R");
-  k.matmul(right.r, left.t, left.t, false, false);
-  k.matmul(left.t, left.rows, left.rows, false, false);
-  k.matmul(yt, right.t, right.t, false, false);
-  k.matmul(right.t, right.rows, right.rows, false, false);
+  formRows(left, right.r, left.t, left.t);
+  formRows(right, yt, right.t, right.t);
   Value wide = k.load(matrixRow(), sigma, k.index(0));
   Value narrow = k.map(k.lanes({m}), wide,
                        [&](ValueRange e) { return k.narrow(e[0]); });

@@ -46,7 +46,7 @@ static const Row kRows[] = {
      {1, 1, 1, std::nullopt,
       "one row at a time leaves the vector registers to the sums; the next "
       "state's memory is asked for meanwhile",
-      /*asksAhead=*/true}},
+      /*asksAhead=*/true, /*formsKept=*/true}},
     {"sm_90",
      Kernels::decodeWithoutDelta,
      Elements::f32,
@@ -96,7 +96,7 @@ static const Row kRows[] = {
       "the scratch of two blocks fits a multiprocessor; eight warps each have "
       "the registers for it (with one block: 258,048 states of 128 x 128 in 328 "
       "ms on an H200 with eight warps, 433 with four)",
-      /*asksAhead=*/false, /*warps=*/8}},
+      /*asksAhead=*/false, /*formsKept=*/false, /*warps=*/8}},
     {"sm_90",
      Kernels::init,
      Elements::any,
@@ -104,7 +104,7 @@ static const Row kRows[] = {
       "the scratch of five blocks fits a multiprocessor of an H200, and four "
       "warps each have 96 registers then; two warps or six are not predicted to be "
       "faster",
-      /*asksAhead=*/false, /*warps=*/4}},
+      /*asksAhead=*/false, /*formsKept=*/false, /*warps=*/4}},
     {"sm_90",
      Kernels::all,
      Elements::any,

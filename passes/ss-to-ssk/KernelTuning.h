@@ -31,8 +31,11 @@ struct KernelTuning {
   /// hold; nothing: the GPU's compiler decides.
   std::optional<int64_t> residentBlocks;
   llvm::StringRef reason; ///< what was measured, in one line
-  /// Whether decode asks for the next state's memory while it works on a state.
+  /// Whether a kernel asks for the next state's memory while it works on a state.
   bool asksAhead = false;
+  /// Whether compaction decides what it keeps before it forms rows, and forms no
+  /// others. On a GPU a product's tiles have 16 rows, and blocks of 16 gain nothing.
+  bool formsKept = false;
   /// Warps that work on one state together, on a GPU. With more than one a block is
   /// one program.
   int64_t warps = 1;

@@ -17,6 +17,7 @@ struct KernelChoices {
   /// Parts of a state whose sums a decode adds up: one warp each, or one for all.
   int64_t parts = 1;
   bool asksAhead = false;   ///< for the memory of the next state
+  bool formsKept = false;   ///< a compaction forms no rows that it drops
 };
 
 /// Each fills the body of a kernel whose insertion point `k` stands at, from

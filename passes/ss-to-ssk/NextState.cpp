@@ -31,6 +31,15 @@ NextState::NextState(KernelBuilder &k, const LayerShape &shape,
   wantToken(batchRow);
 }
 
+NextState::NextState(const StateTables &tables)
+    : k(tables.k), shape(tables.shape), arguments(tables.arguments),
+      tables(tables), pairs(tables.count) {}
+
+void NextState::wantShare(int64_t share) {
+  k.loop(k.index(share), tables.rank, kShares, [&](Value i) { wantRow(i); });
+  k.loop(k.index(share), pairs, kShares, [&](Value j) { wantPair(j); });
+}
+
 void NextState::wantToken(Value batchRow) {
   TokenLowering token(tables, batchRow);
   auto want = [&](StringRef name, Value head, int64_t length) {
@@ -47,6 +56,12 @@ void NextState::wantToken(Value batchRow) {
 void NextState::wantRow(Value i) {
   // Beyond its last row its first one: an address that is in the cache by then.
   Value row = k.select(k.less(i, tables.rank), i, k.index(0));
+  // The first line of a page that the translation buffer does not have holds up the
+  // requests behind it: that of a later row goes ahead of them. It need not be the
+  // state's.
+  constexpr int64_t kRowsAhead = 4;
+  k.prefetch(arguments["rows"],
+             tables.row(k.add(row, k.index(kRowsAhead)), 0), 1);
   k.prefetch(arguments["rows"], tables.row(row, 0), shape.rowLength());
 }
 

@@ -103,12 +103,17 @@ void CompactLowering::orthogonalizeFirst(BlockSide &side, BlockSide &other) {
   other.r = matrix("r_second");
   other.t = matrix("t_second");
   k.note("Gram matrix of the other side, A A^T, and the components' sizes S");
+  askAhead();
   k.matmul(other.rows, other.rows, other.r, false, true);
+  askAhead();
   measureComponents(other);
   k.note("orthogonalise one side, sizes folded in: Q = T S B, R = T S B B^T S");
   k.matmul(side.rows, side.rows, side.r, false, true);
+  askAhead();
   scaleMatrix(side.r, sizes, sizes);
+  askAhead();
   Value again = callOrthogonalize(side.r, side.t);
+  askAhead();
   largest = unfoldSizes(side);
   noise = k.name("noise", k.narrow(k.mul(largest, k.wide(kNoiseShare))));
   k.branch(again, [&] { orthogonalizeAgain(side, side.r, other.t); });
@@ -175,9 +180,13 @@ void CompactLowering::normaliseRows(Value r) {
 void CompactLowering::orthogonalizeSecond(BlockSide &side, BlockSide &first) {
   k.note("Gram matrix of R A: R (A A^T) R^T; its T is multiplied with R");
   k.matmul(first.r, side.r, side.r, false, false);
+  askAhead();
   k.matmul(side.r, first.r, side.r, false, true);
+  askAhead();
   Value isIll = callOrthogonalize(side.r, side.t);
+  askAhead();
   k.matmul(side.t, first.r, side.t, false, false);
+  askAhead();
   measureLengths(side.r);
   Value again = k.either(isIll, isUncertain(side.r));
   k.branch(again, [&] {
@@ -185,10 +194,9 @@ void CompactLowering::orthogonalizeSecond(BlockSide &side, BlockSide &first) {
     measureLengths(side.r);
   });
   k.note("rows: orthonormal ones here, there their parts of unit length");
-  k.matmul(side.t, side.rows, side.rows, false, false);
+  formRows(side, side.t);
   normaliseRows(side.r);
-  k.matmul(side.r, first.t, side.r, false, false);
-  k.matmul(side.r, first.rows, first.rows, false, false);
+  formRows(first, side.r, first.t, side.r);
   newOrder = k.name("new_order", k.shared({m}, k.i32()));
 }
 

@@ -46,6 +46,9 @@ LogicalResult CompactLowering::truncate(ss::PolicyAttr policy) {
         Value kept = keptNew(policy, limit);
         kept = policy.isFixed() ? limitToBlock(kept)
                                 : limitRank(policy, limit, kept);
+        formKeptRows(kept);
+        while (next && shares < NextState::kShares)
+          askAhead();
         placeRows(limit, kept);
       });
   Value before = k.read(t.arguments["status"], t.state);
@@ -258,8 +261,13 @@ void CompactLowering::writeNewRows(Value first, Value kept, Value free) {
     Value place = k.toIndex(k.read(places, number));
     Value behind = k.add(t.rank, k.sub(number, free));
     row.to = k.name("place", k.select(k.less(number, free), place, behind));
-    row.v = k.load(k.lanes({s.dk}), right.rows, {row.from, zero});
-    row.u = k.load(k.lanes({s.dv}), left.rows, {row.from, zero});
+    auto load = [&](const BlockSide &side) {
+      // Rows that were formed alone lie in the order in which they are written.
+      return k.load(k.lanes({side.columns}), side.formed ? side.formed : side.rows,
+                    {side.formed ? number : row.from, zero});
+    };
+    row.v = load(right);
+    row.u = load(left);
     moved.push_back(row);
   }
   for (Moved &row : moved) {
@@ -343,13 +351,26 @@ LogicalResult lowerCompact(ss::FusedOp fused, const LayerShape &shape,
            << shape.capacity << " buffered ones), expected at most "
            << kLargestBlock << "; make active or buffer smaller";
   LogicalResult result = success();
-  overWork(k, arguments, [&](Value, Value state) {
+  overWork(k, arguments, [&](Value program, Value state) {
     StateTables tables(k, shape, arguments);
     tables.locateState(state);
     tables.readExtent(arguments["count_ahead"]);
     tables.readRounding(arguments["count_ahead"]);
+    std::optional<NextState> next;
+    if (choices.asksAhead) {
+      k.note("the state that comes next: its memory is asked for in time");
+      Value due = k.toIndex(k.read(arguments["work_count"], k.index(0)));
+      Value number = k.nextProgram();
+      number = k.select(k.less(number, due), number, program);
+      StateTables ahead(k, shape, arguments);
+      ahead.locateState(k.toIndex(k.read(arguments["work"], number)));
+      ahead.readExtent(arguments["count_ahead"]);
+      next.emplace(ahead);
+    }
     int64_t rowsInFlight = std::min<int64_t>(choices.rowsInFlight, 4);
-    result = CompactLowering(fused, tables, rowsInFlight).run();
+    result = CompactLowering(fused, tables, rowsInFlight, choices.formsKept,
+                             next ? &*next : nullptr)
+                 .run();
   });
   return result;
 }

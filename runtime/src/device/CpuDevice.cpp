@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <string>
 
 namespace sinkstate::runtime {
 namespace {
@@ -25,19 +27,56 @@ int64_t programsPerRange(KernelRole role, int64_t programs, int threads) {
   return std::max(kLeast, (programs + threads - 1) / threads);
 }
 
-} // namespace
+/// Bytes of the large pages that Linux gives to who asks for them; 0: none.
+size_t transparentPageBytes() {
+  const std::string folder = "/sys/kernel/mm/transparent_hugepage/";
+  std::ifstream modes(folder + "enabled"), size(folder + "hpage_pmd_size");
+  std::string mode;
+  while (modes >> mode)
+    if (mode == "[never]")
+      return 0;
+  size_t bytes = 0;
+  return size >> bytes ? bytes : 0;
+}
 
-CpuDevice::CpuDevice(int threads)
-    : threadCount(threads > 0 ? threads : std::max(1, omp_get_num_procs())),
-      page(size_t(sysconf(_SC_PAGESIZE))), routines(ss_cpu_routines()) {}
+/// MADV_COLLAPSE, of Linux 6.1 and later, which older headers do not have.
+constexpr int kCollapse = 25;
 
-std::byte *CpuDevice::reserve(size_t bytes) {
+std::byte *mapRange(size_t bytes) {
   void *begin = mmap(nullptr, bytes, PROT_NONE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (begin == MAP_FAILED)
     fail(SS_OUT_OF_MEMORY, "no address range of ", bytes, " bytes (",
          std::strerror(errno), "): create the engine with fewer slots");
   return static_cast<std::byte *>(begin);
+}
+
+} // namespace
+
+CpuDevice::CpuDevice(int threads)
+    : threadCount(threads > 0 ? threads : std::max(1, omp_get_num_procs())),
+      page(size_t(sysconf(_SC_PAGESIZE))), largePage(transparentPageBytes()),
+      routines(ss_cpu_routines()) {}
+
+std::byte *CpuDevice::reserve(size_t bytes) {
+  if (largePage == 0 || bytes < largePage || bytes > SIZE_MAX - largePage)
+    return mapRange(bytes);
+  // Aligned: what is too much on either side goes back.
+  std::byte *const mapped = mapRange(bytes + largePage);
+  const size_t before = -reinterpret_cast<uintptr_t>(mapped) % largePage;
+  unreserve(mapped, before);
+  unreserve(mapped + before + bytes, largePage - before);
+  return mapped + before;
+}
+
+void CpuDevice::allowLargePages(std::byte *begin, size_t bytes) noexcept {
+  if (largePage > 0 && bytes >= largePage)
+    (void)madvise(begin, bytes, MADV_HUGEPAGE);
+}
+
+void CpuDevice::makeLargePage(std::byte *begin) noexcept {
+  if (largePage > 0)
+    (void)madvise(begin, largePage, kCollapse);
 }
 
 void CpuDevice::commit(std::byte *begin, size_t bytes) {
@@ -52,7 +91,7 @@ void CpuDevice::discard(std::byte *begin, size_t bytes) noexcept {
 }
 
 void CpuDevice::unreserve(std::byte *begin, size_t bytes) noexcept {
-  if (begin)
+  if (begin && bytes > 0)
     (void)munmap(begin, bytes);
 }
 

@@ -21,6 +21,9 @@ public:
   void commit(std::byte *begin, size_t bytes) override;
   void discard(std::byte *begin, size_t bytes) noexcept override;
   void unreserve(std::byte *begin, size_t bytes) noexcept override;
+  size_t largePageBytes() const override { return largePage; }
+  void allowLargePages(std::byte *begin, size_t bytes) noexcept override;
+  void makeLargePage(std::byte *begin) noexcept override;
 
   void copy(void *to, const void *from, size_t bytes) override;
   void zero(void *begin, size_t bytes) override;
@@ -29,7 +32,7 @@ public:
 
 private:
   int threadCount;
-  size_t page;
+  size_t page, largePage;
   const ss_routine_table *routines;
 };
 

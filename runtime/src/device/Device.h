@@ -39,6 +39,18 @@ public:
   virtual void discard(std::byte *begin, size_t bytes) noexcept = 0;
   virtual void unreserve(std::byte *begin, size_t bytes) noexcept = 0;
 
+  // Large pages, which spare a device most of its address translation: hints, and
+  // no contents change. Where the device has them, aligned parts of their size of
+  // a reservation that is no smaller can be one page.
+  /// 0: none.
+  virtual size_t largePageBytes() const { return 0; }
+  /// Parts of a committed range that hold nothing yet may be large from the first
+  /// write on; such a write then puts memory behind all of the page.
+  virtual void allowLargePages(std::byte * /*begin*/, size_t /*bytes*/) noexcept {}
+  /// Makes one committed aligned part of that size, all of which is in use, one
+  /// page. It may still be discarded in parts.
+  virtual void makeLargePage(std::byte * /*begin*/) noexcept {}
+
   // The queue: what is submitted runs in order.
   virtual void copy(void *to, const void *from, size_t bytes) = 0;
   virtual void zero(void *begin, size_t bytes) = 0;

@@ -19,6 +19,7 @@ LayerState::LayerState(Device &device, const LayerManifest &manifest,
   slotLive.resize(size_t(slots), 0);
   tables = Reservation(device, size_t(fixedBytes));
   device.commit(tables.begin(), tables.bytes());
+  device.allowLargePages(tables.begin(), tables.bytes());
   if (budget)
     budget->held += fixedBytes;
   std::byte *next = tables.begin();

@@ -5,6 +5,7 @@
 #include "capi/Failure.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace sinkstate::runtime {
@@ -41,7 +42,35 @@ size_t wholePages(const Device &device, size_t bytes) {
 PagedRange::PagedRange(Device &device, std::byte *begin, size_t bytes,
                        MemoryBudget *budget)
     : device(&device), budget(budget), begin(begin), pageBytes(device.pageBytes()),
-      totalPages(bytes / pageBytes) {}
+      totalPages(bytes / pageBytes) {
+  const size_t large = device.largePageBytes();
+  if (large == 0)
+    return;
+  partsBegin = -reinterpret_cast<uintptr_t>(begin) % large / pageBytes;
+  if (partsBegin >= totalPages)
+    return;
+  largePages = large / pageBytes;
+  // Parts that reach beyond the range are never full.
+  parts.resize((totalPages - partsBegin + largePages - 1) / largePages);
+}
+
+void PagedRange::noteFirst(size_t page) noexcept {
+  if (largePages == 0 || page < partsBegin)
+    return;
+  const size_t number = (page - partsBegin) / largePages;
+  LargePart &part = parts[number];
+  if (++part.used < largePages)
+    return;
+  // Making a large page takes a copy. One that is given back in part has been made
+  // in vain, so a part that keeps filling up gets one less and less often.
+  if (std::has_single_bit(++part.fills))
+    device->makeLargePage(begin + (partsBegin + number * largePages) * pageBytes);
+}
+
+void PagedRange::noteLast(size_t page) noexcept {
+  if (largePages > 0 && page >= partsBegin)
+    --parts[(page - partsBegin) / largePages].used;
+}
 
 void PagedRange::commitUpTo(size_t pageCount) {
   if (pageCount <= committedPages)
@@ -69,9 +98,10 @@ void PagedRange::retain(size_t offset, size_t bytes) {
          budget->limit, " bytes (options.state_bytes_limit) and need ", more,
          " more: free slots and try again");
   commitUpTo(last);
-  for (size_t page = first; page < last; ++page)
-    ++users[page];
   count(more);
+  for (size_t page = first; page < last; ++page)
+    if (users[page]++ == 0)
+      noteFirst(page);
 }
 
 void PagedRange::release(size_t offset, size_t bytes) noexcept {
@@ -80,7 +110,7 @@ void PagedRange::release(size_t offset, size_t bytes) noexcept {
   for (size_t page = first; page < last;) {
     size_t run = page;
     while (run < last && --users[run] == 0)
-      ++run;
+      noteLast(run++);
     device->discard(begin + page * pageBytes, (run - page) * pageBytes);
     count(-int64_t((run - page) * pageBytes));
     page = run + (run < last);

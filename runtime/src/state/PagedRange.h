@@ -3,7 +3,8 @@
 // An address range reserved at once, whose pages are held while at least one
 // of the spans retained in it touches them. `heldBytes` is therefore exact:
 // pages are counted once however many spans share them, and a page goes back
-// to the device when its last span is released.
+// to the device when its last span is released. Where all of a large page is
+// held, the device is asked to make it one, which changes no count.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SINKSTATE_STATE_PAGEDRANGE_H
@@ -84,6 +85,9 @@ public:
 
 private:
   void commitUpTo(size_t pageCount);
+  /// A page has got its first user, or lost its last one.
+  void noteFirst(size_t page) noexcept;
+  void noteLast(size_t page) noexcept;
   void count(int64_t bytes) {
     held += bytes;
     if (budget)
@@ -96,6 +100,14 @@ private:
   size_t pageBytes, totalPages;
   size_t committedPages = 0;
   std::vector<uint16_t> users; ///< spans per page, up to the highest one used
+  /// An aligned part of a large page's size.
+  struct LargePart {
+    uint32_t used = 0;  ///< pages with a user
+    uint32_t fills = 0; ///< how often all of them had
+  };
+  std::vector<LargePart> parts;
+  size_t largePages = 0; ///< pages of a large one; 0: there are none
+  size_t partsBegin = 0; ///< the first page of parts
   int64_t held = 0;
 };
 

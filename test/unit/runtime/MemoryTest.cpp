@@ -6,7 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <set>
+#include <string>
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -51,6 +53,109 @@ TEST(PagedRange, ReleasedPagesComeBackWithoutTheirBytes) {
   EXPECT_EQ(memory.begin()[0], std::byte(0));
   EXPECT_EQ(memory.begin()[page], std::byte(1)); // still held
   EXPECT_EQ(memory.begin()[2 * page], std::byte(0));
+}
+
+/// Has large pages of four, and notes where it is asked for one.
+class DeviceWithLargePages final : public runtime::Device {
+public:
+  std::vector<std::byte *> made;
+
+  size_t pageBytes() const override { return cpu.pageBytes(); }
+  size_t largePageBytes() const override { return 4 * pageBytes(); }
+  void makeLargePage(std::byte *begin) noexcept override {
+    made.push_back(begin);
+  }
+  std::byte *reserve(size_t bytes) override { return cpu.reserve(bytes); }
+  void commit(std::byte *begin, size_t bytes) override {
+    cpu.commit(begin, bytes);
+  }
+  void discard(std::byte *begin, size_t bytes) noexcept override {
+    cpu.discard(begin, bytes);
+  }
+  void unreserve(std::byte *begin, size_t bytes) noexcept override {
+    cpu.unreserve(begin, bytes);
+  }
+  void copy(void *to, const void *from, size_t bytes) override {
+    cpu.copy(to, from, bytes);
+  }
+  void zero(void *begin, size_t bytes) override { cpu.zero(begin, bytes); }
+  void launch(const runtime::Launch &launch) override { cpu.launch(launch); }
+  void wait() override { cpu.wait(); }
+
+private:
+  CpuDevice cpu{1};
+};
+
+TEST(PagedRange, APartThatIsInUseAsAWholeBecomesALargePage) {
+  DeviceWithLargePages device;
+  const size_t page = device.pageBytes(), large = device.largePageBytes();
+  Reservation memory(device, 6 * large);
+  // Begins a page behind an aligned place, wherever the reservation does.
+  const size_t to = -reinterpret_cast<uintptr_t>(memory.begin()) % large;
+  PagedRange range(device, memory.begin() + to + page, 3 * large);
+  std::byte *const first = memory.begin() + to + large;
+
+  range.retain(0, 6 * page); // three in front of the first part, which lacks one
+  EXPECT_TRUE(device.made.empty());
+  range.retain(6 * page, page);
+  EXPECT_EQ(device.made, std::vector<std::byte *>{first});
+  EXPECT_EQ(range.heldBytes(), int64_t(7 * page));
+  // What is left behind the second one is no whole part, though it is in use.
+  range.retain(7 * page, 5 * page);
+  EXPECT_EQ(device.made, (std::vector<std::byte *>{first, first + large}));
+  EXPECT_EQ(range.heldBytes(), int64_t(12 * page));
+}
+
+TEST(PagedRange, APartOfALargePageGoesBackAndCountsAtOnce) {
+  DeviceWithLargePages device;
+  const size_t page = device.pageBytes(), large = device.largePageBytes();
+  Reservation memory(device, 2 * large);
+  const size_t to = -reinterpret_cast<uintptr_t>(memory.begin()) % large;
+  PagedRange range(device, memory.begin() + to, large);
+  // One that fills up again and again is made the first, second and fourth time.
+  const size_t expected[] = {1, 2, 2, 3, 3};
+  range.retain(0, 3 * page);
+  for (size_t made : expected) {
+    range.retain(3 * page, page);
+    EXPECT_EQ(device.made.size(), made);
+    EXPECT_EQ(range.heldBytes(), int64_t(4 * page));
+    memory.begin()[to + 3 * page] = std::byte(1);
+    range.release(3 * page, page);
+    EXPECT_EQ(range.heldBytes(), int64_t(3 * page));
+    EXPECT_EQ(memory.begin()[to + 3 * page], std::byte(0));
+  }
+}
+
+/// Kilobytes that a line of the process's memory map sums up to.
+int64_t mapped(const std::string &what) {
+  std::ifstream map("/proc/self/smaps_rollup");
+  std::string word;
+  int64_t kilobytes = 0;
+  while (map >> word)
+    if (word == what + ":")
+      map >> kilobytes;
+  return kilobytes;
+}
+
+TEST(CpuDevice, LargePagesKeepContentsAndGoBackInParts) {
+  CpuDevice device(1);
+  const size_t large = device.largePageBytes(), page = device.pageBytes();
+  if (large == 0)
+    GTEST_SKIP() << "this system gives no large pages";
+  Reservation memory(device, large);
+  ASSERT_EQ(reinterpret_cast<uintptr_t>(memory.begin()) % large, 0u);
+  device.commit(memory.begin(), large);
+  for (size_t i = 0; i < large; i += page)
+    memory.begin()[i] = std::byte(i / page % 251);
+  device.makeLargePage(memory.begin());
+  for (size_t i = 0; i < large; i += page)
+    ASSERT_EQ(memory.begin()[i], std::byte(i / page % 251)) << i;
+  const int64_t before = mapped("Rss");
+  device.discard(memory.begin(), large / 2);
+  EXPECT_LE(mapped("Rss"), before - int64_t(large / 2048) + 256);
+  EXPECT_EQ(memory.begin()[page], std::byte(0));
+  EXPECT_EQ(memory.begin()[large - page],
+            std::byte((large / page - 1) % 251));
 }
 
 TEST(RowPool, BlocksOfAllClassesAreDisjoint) {

@@ -48,11 +48,18 @@ ss.model @model {
 // AHEAD: scf.for
 // AHEAD-NEXT: arith.cmpi slt
 // AHEAD: ssk.prefetch %{{.*}} {count = 256 : i64}
+// A compaction asks for a share of the next state's rows and pairs between its
+// pieces of work, and forms the rows that stay alone: those of the first factor
+// are brought together, and the products end behind them.
 // AHEAD: ssk.kernel @gdn_compact
-// AHEAD-NOT: ssk.prefetch
+// AHEAD: ssk.next_program
+// AHEAD-COUNT-40: ssk.prefetch
+// AHEAD: ssk.matmul %{{.*}}, %{{.*}} into %{{.*}} limit %{{.*}} : !ssk.shared<16x16xf64>, !ssk.shared<16x128xf32>, !ssk.shared<16x128xf32>
+// AHEAD-NOT: into %{{[0-9]+}} : !ssk.shared<16x16xf64>, !ssk.shared<16x128xf32>
 // AHEAD: ssk.kernel @gdn_densify
 
 // KERNELS-NOT: ssk.prefetch
+// KERNELS-NOT: limit %{{.*}} : !ssk.shared<16x16xf64>, !ssk.shared<16x128xf32>
 // KERNELS: ssk.kernel @gdn_decode{{.*}}min_blocks = 24{{.*}}programs_per_block = 1
 // KERNELS: ssk.parts 4
 // KERNELS: ssk.kernel @mamba2_decode{{.*}}min_blocks = 32
