@@ -51,10 +51,13 @@ public:
             {"NarrowSinks", reason},
             {"ByteRows", reason},
             {"RandomRows", reason},
+            {"RandomHeads", reason},
             {"Sinks", sinks},
             {"FullSinks", sinks},
             {"NoSinks", sinks},
             {"SinkTruncation", sinks},
+            {"SinkHandOver", sinks},
+            {"SinkTwins", sinks},
             {"OpenLoop", sinks}};
   }
 

@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 /* Raised whenever the table, a signature or what a routine does changes. */
-#define SS_ABI_VERSION 3u
+#define SS_ABI_VERSION 4u
 
 /* Status bits that routines return and that states keep in `status`. */
 #define SS_STATUS_NOT_FINITE 1

@@ -3,7 +3,7 @@
 //   {"format": "sinkstate-kernel", "version": 1, "key": "<64 hex>",
 //    "created": 1767225600,
 //    "inputs": {"kernel": "gdn_decode", "architecture": "sm_90a",
-//      "nvrtc": "12.9", "abi": 3, "build": "build-id:...",
+//      "nvrtc": "12.9", "abi": 4, "build": "build-id:...",
 //      "flags": ["--std=c++17"], "source": {"size": 4711, "sha256": "..."},
 //      "headers": [{"name": "ss_tile.cuh", "size": 815, "sha256": "..."}]},
 //    "blobs": [{"name": "gdn_decode.cubin", "size": 9000, "sha256": "..."}]}

@@ -146,11 +146,13 @@ SlotImage CudaEngine::exportSlot(int32_t slot, bool contents, Stream given) {
     refuseDeferred(manifest.layers[i]);
     LayerImage &out = image.layers.emplace_back();
     out.shape = LayerShape::of(manifest.layers[i]);
+    out.storage = layout.layers[i].sizes.storage;
     if (!out.shape.denseForm)
       out.count = tables[i].count[0];
     for (size_t head = 0; head < tables[i].rank.size(); ++head)
       out.heads.push_back({tables[i].rank[head], tables[i].status[head], 0,
                            uint32_t(tables[i].folds[head])});
+    out.noteSinks(sinks[i]);
     if (!contents)
       continue;
     const LayerShape &shape = out.shape;
@@ -307,6 +309,9 @@ void CudaEngine::copySlot(int32_t from, int32_t to,
   std::vector<PieceMover::Copy> pieces = {
       {addressOf(layout.position + from * int64_t(sizeof(int64_t))),
        addressOf(layout.position + to * int64_t(sizeof(int64_t))),
+       sizeof(int64_t)},
+      {addressOf(layout.requestKeys + from * int64_t(sizeof(int64_t))),
+       addressOf(layout.requestKeys + to * int64_t(sizeof(int64_t))),
        sizeof(int64_t)}};
   for (size_t i = 0; i < tables.size(); ++i) {
     addForkedTables(i, from, to, pieces);
@@ -332,6 +337,7 @@ void CudaEngine::copySlot(int32_t from, int32_t to,
     }
   }
   mover->copy(pieces, stream);
+  requestKeys[size_t(to)] = requestKeys[size_t(from)];
 }
 
 } // namespace sinkstate::runtime::cuda

@@ -190,7 +190,7 @@ TEST(SnapshotFaults, SaysWhatIsDamaged) {
   EXPECT_EQ(refusal(test, slot,
                     withHeader(good, format::header::major, uint16_t(2)),
                     SS_VERSION_MISMATCH),
-            "the snapshot has format version 2.0, expected 1.x: restore it "
+            "the snapshot has format version 2.1, expected 1.x: restore it "
             "with the library that wrote it");
 }
 

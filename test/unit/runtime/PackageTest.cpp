@@ -32,7 +32,7 @@ protected:
               testing::UnitTest::GetInstance()->current_test_info()->name());
     fs::create_directories(folder / "cpu");
     manifest = Json::parse(R"({
-      "format": "sinkstate-package", "version": 1, "abi": 3, "model": "folder",
+      "format": "sinkstate-package", "version": 1, "abi": 4, "model": "folder",
       "layers": [{"name": "l", "index": 3, "type": "mamba2", "heads": 1,
         "key_heads": 1, "dv": 4, "dk": 4, "form": "dense", "storage": "f32",
         "channel_decay": false, "has_beta": false,

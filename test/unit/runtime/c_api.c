@@ -10,7 +10,7 @@
 enum { DV = 3, DK = 2 };
 
 static const char manifest[] =
-    "{\"format\": \"sinkstate-package\", \"version\": 1, \"abi\": 3,"
+    "{\"format\": \"sinkstate-package\", \"version\": 1, \"abi\": 4,"
     " \"model\": \"from-c\","
     " \"layers\": [{\"name\": \"only\", \"index\": 0, \"type\": \"mamba2\","
     "  \"heads\": 1, \"key_heads\": 1, \"dv\": 3, \"dk\": 2,"
