@@ -263,9 +263,9 @@ TEST(SnapshotVersions, OfTheFirstFormatSayNothingOfSinks) {
 /// components and no sinks, so that nothing is compacted here.
 struct SinkEngine {
   SinkEngine()
-      : kernels({layer()}), package(Package::fromMemory(manifest(kernels),
-                                                        &KernelSet::lookup,
-                                                        &kernels)),
+      : kernels({layer()}),
+        package(Package::fromMemory(withASinkForm(kernels.manifest(), layer()),
+                                    &KernelSet::lookup, &kernels)),
         engine(package, optionsFor(1)), slot(-1) {}
 
   static LayerSpec layer() {
@@ -274,24 +274,9 @@ struct SinkEngine {
     layer.policyValue = layer.active = layer.buffer = 4;
     return layer;
   }
-  static std::string manifest(const KernelSet &kernels) {
-    std::string text = kernels.manifest();
-    auto replace = [&](const std::string &from, const std::string &to) {
-      const size_t at = text.find(from);
-      EXPECT_NE(at, std::string::npos) << from;
-      text.replace(at, from.size(), to);
-    };
-    replace("\"form\": \"factored\"", "\"form\": \"sink\"");
-    replace("\"rank\": " + std::to_string(layer().rank()),
-            "\"rank\": " + std::to_string(layer().rank() + 1));
-    return text;
-  }
   /// The first head has a mean value, the other none.
   void start() {
-    std::vector<float> means(12);
-    means[2] = 3;
-    means[4] = 4;
-    engine.setSink(0, means);
+    engine.setSink(0, meansOfSnapshots(layer()));
     slot = engine.allocateSlot();
   }
   ss_result restore(const Bytes &bytes) {
@@ -331,7 +316,7 @@ TEST(SinkSnapshots, AnEmptySinkComesFirst) {
   EXPECT_NE(is.sinks.at(0), 0u);
   EXPECT_EQ(is.sinks.at(1), 0u);
   // [c | vbar / |vbar|], c = 0, the weight too; the rest as it was.
-  const std::vector<float> sink = {0, 0, 0, 0, 0, 0, 0, 0.6f, 0, 0.8f, 0};
+  const std::vector<float> sink = {0, 0, 0, 0, 0, 0.6f, 0, 0.8f, 0, 0, 0};
   EXPECT_EQ(std::vector<float>(is.rows.begin(), is.rows.begin() + 11), sink);
   EXPECT_EQ(is.weights[0], 0);
   EXPECT_EQ(std::vector<float>(is.rows.begin() + 11, is.rows.end()), was.rows);
