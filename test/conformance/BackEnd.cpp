@@ -57,6 +57,7 @@ public:
             {"NoSinks", sinks},
             {"SinkTruncation", sinks},
             {"SinkHandOver", sinks},
+            {"SinkPairs", sinks},
             {"SinkTwins", sinks},
             {"OpenLoop", sinks}};
   }
