@@ -39,7 +39,7 @@ sanitizers=${SS_SANITIZERS-thread address undefined}
 if [ $# -eq 0 ] && [ -n "$sanitizers" ]; then
   say "running tests of the runtime with sanitizers"
   log=$build/sanitize.log
-  SS_SANITIZE_TESTS="${SS_SANITIZE_TESTS:-consolidation-test cuda-test runtime-test soak-test}" \
+  SS_SANITIZE_TESTS="${SS_SANITIZE_TESTS:-consolidation-test cuda-test handover-test runtime-test soak-test}" \
     "$here/sanitize.sh" $sanitizers > "$log" 2>&1 || code=1
   cat "$log"
   clean=$(grep -c ': clean$' "$log" || true)

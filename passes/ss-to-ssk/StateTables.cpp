@@ -28,8 +28,10 @@ struct ArgumentTypes {
 void addRounding(SmallVectorImpl<KernelArguments::Argument> &signature,
                  const LayerShape &shape, const ArgumentTypes &t) {
   if (shape.stochastic)
-    signature.append(
-        {{"positions", t.longs}, {"request_keys", t.longs}, {"layer", t.i32}});
+    signature.append({{"positions", t.longs},
+                      {"request_keys", t.longs},
+                      {"layer", t.i32},
+                      {"first_head", t.i32}});
 }
 } // namespace
 
@@ -182,10 +184,14 @@ void StateTables::readRounding(Value ahead) {
   Value position = k.read(arguments["positions"], slot);
   if (ahead)
     position = k.add(position, k.toI64(k.toIndex(ahead)));
+  // Its number in the whole model, whichever heads this engine has.
+  Value modelHead =
+      k.name("model_head", k.add(head, k.toIndex(arguments["first_head"])));
   roundingKey = k.name(
       "rounding_key",
       StochasticRounding::mixKey(k, k.read(arguments["request_keys"], slot),
-                                 position, arguments["layer"], head));
+                                 position, arguments["layer"],
+                                 modelHead));
 }
 
 void StateTables::storeRounded(Value tile, Value memory, Value at, Value row,

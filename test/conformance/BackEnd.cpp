@@ -51,10 +51,14 @@ public:
             {"NarrowSinks", reason},
             {"ByteRows", reason},
             {"RandomRows", reason},
+            {"RandomHeads", reason},
             {"Sinks", sinks},
             {"FullSinks", sinks},
             {"NoSinks", sinks},
             {"SinkTruncation", sinks},
+            {"SinkHandOver", sinks},
+            {"SinkPairs", sinks},
+            {"SinkTwins", sinks},
             {"OpenLoop", sinks}};
   }
 

@@ -150,6 +150,31 @@ void addStochastic(std::vector<Graph> &graphs) {
        rounded(bounded(kdaLayer(4, 2, 60, 100)), "bf16"),
        rounded(mamba2Layer(2, 1, 33, 24), "fp8"),
        rounded(denseForm(gdnLayer(2, 2, 33, 24)), "f16")}));
+  // All heads, and half of them.
+  for (const int32_t parts : {1, 2})
+    graphs.push_back(makeGraph(
+        parts == 1 ? "random_whole" : "random_half",
+        {rounded(gdnLayer(4 / parts, 2 / parts, 24, 40), "f16"),
+         rounded(kdaLayer(2 / parts, 2 / parts, 32, 24), "fp8"),
+         rounded(mamba2Layer(4 / parts, 1, 33, 24), "bf16"),
+         rounded(denseForm(gdnLayer(2 / parts, 2 / parts, 33, 24)), "f16")}));
+}
+
+/// Draft tokens with a sink, rows of 8 bits and random bits.
+Graph draftForms() {
+  LayerSpec sink = withPolicy(gdnLayer(2, 1, 24, 40), "fixed", 8);
+  sink.sinkForm = true;
+  LayerSpec random = kdaLayer(2, 2, 24, 40);
+  random.storage = "fp8";
+  random.rounding = "stochastic";
+  LayerSpec nearest = mamba2Layer(2, 1, 33, 24);
+  nearest.storage = "fp8";
+  std::vector<LayerSpec> layers = {sink, random, nearest};
+  for (LayerSpec &layer : layers) {
+    layer.core = "qr";
+    layer.draft = 3;
+  }
+  return makeGraph("draft_forms", std::move(layers));
 }
 
 /// Fixed ranks with a sink: those that truncate have a twin without.
@@ -263,6 +288,7 @@ std::vector<Graph> makeGraphs() {
   addNarrow(graphs);
   addStochastic(graphs);
   addSinks(graphs);
+  graphs.push_back(draftForms());
   return graphs;
 }
 

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ConformanceTest.h"
+#include "TokenDecoder.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,96 +17,19 @@ using namespace sinkstate::conformance;
 
 namespace {
 
-/// y of every layer, [tokens, heads, dv].
-using Outputs = std::vector<std::vector<float>>;
-
-/// Decodes tokens of one request, from device memory.
-class TokenDecoder {
-public:
-  TokenDecoder(Running &run, uint64_t seed, RequestStyle style)
-      : run(run), inputs(run.layers, seed, std::move(style)) {
-    for (size_t i = 0; i < run.layers.size(); ++i) {
-      const reference::LayerWeights &weights = run.driver.weights(i);
-      aLog.push_back(upload(weights.aLog));
-      dtBias.push_back(upload(weights.dtBias));
-    }
-  }
-
-  /// Tokens [from, from + tokens) in one call per layer.
-  Outputs decode(int32_t slot, int64_t from, int32_t tokens) {
-    DeviceArray<int32_t> slots(run.engine, 1);
-    slots.copyIn({slot});
-    run.engine.beginStep(slots.data(), 1);
-    Outputs outputs;
-    for (size_t i = 0; i < run.layers.size(); ++i)
-      outputs.push_back(decodeLayer(i, slots, from, tokens));
-    run.engine.endStep(slots.data(), 1);
-    return outputs;
-  }
-  /// The same, a step for every token.
-  Outputs decodeSingle(int32_t slot, int64_t from, int32_t tokens) {
-    Outputs outputs(run.layers.size());
-    for (int32_t token = 0; token < tokens; ++token) {
-      const Outputs one = decode(slot, from + token, 1);
-      for (size_t i = 0; i < outputs.size(); ++i)
-        outputs[i].insert(outputs[i].end(), one[i].begin(), one[i].end());
-    }
-    return outputs;
-  }
-
-private:
-  DeviceArray<float> upload(const std::vector<float> &values) {
-    DeviceArray<float> array(run.engine, values.size());
-    array.copyIn(values);
-    return array;
-  }
-
-  std::vector<float> decodeLayer(size_t index, DeviceArray<int32_t> &slots,
-                                 int64_t from, int32_t tokens) {
-    const LayerSpec &layer = run.layers[index];
-    std::vector<float> q, k, v, gate, beta;
-    for (int32_t token = 0; token < tokens; ++token) {
-      const TokenValues t = inputs.inputs(index).token(from + token);
-      q.insert(q.end(), t.q.begin(), t.q.end());
-      k.insert(k.end(), t.k.begin(), t.k.end());
-      v.insert(v.end(), t.v.begin(), t.v.end());
-      gate.insert(gate.end(), t.gate.begin(), t.gate.end());
-      beta.insert(beta.end(), t.beta.begin(), t.beta.end());
-    }
-    const DeviceArray<float> onQ = upload(q), onK = upload(k), onV = upload(v),
-                             onGate = upload(gate), onBeta = upload(beta);
-    DeviceArray<float> y(run.engine, v.size());
-    ss_decode_args args = decodeArgs();
-    args.batch = 1;
-    args.slots = slots.data();
-    args.q = {onQ.data(), 0};
-    args.k = {onK.data(), 0};
-    args.v = {onV.data(), 0};
-    args.gate = {onGate.data(), 0};
-    args.beta = {layer.hasBeta() ? onBeta.data() : nullptr, 0};
-    args.a_log = aLog[index].data();
-    args.dt_bias = dtBias[index].data();
-    args.y = y.data();
-    ss_token_args several = {};
-    several.struct_size = sizeof several;
-    several.tokens = tokens;
-    if (tokens == 1)
-      run.engine.decodeLayer(int32_t(index), args);
-    else
-      run.engine.decodeTokens(int32_t(index), args, several);
-    return y.copyOut();
-  }
-
-  Running &run;
-  DrivenRequest inputs;
-  std::vector<DeviceArray<float>> aLog, dtBias;
-};
-
 RequestStyle lowRank() {
   RequestStyle style;
   style.rank = 4;
   return style;
 }
+
+/// With mean values in layers that take some.
+struct Prepared : Running {
+  explicit Prepared(const Case &parameter, const ss_engine_options &options)
+      : Running(parameter, options, /*withOracle=*/false) {
+    giveSinks(engine, layers);
+  }
+};
 
 /// Ranks and matrices of a slot.
 void expectEqualSlots(Engine &a, int32_t slotA, Engine &b, int32_t slotB) {
@@ -121,7 +44,7 @@ void expectEqualSlots(Engine &a, int32_t slotA, Engine &b, int32_t slotB) {
 class HandOver : public ConformanceTest {};
 
 TEST_P(HandOver, SeveralTokensAreAsManySteps) {
-  Running run(GetParam(), optionsFor(2), false);
+  Prepared run(GetParam(), optionsFor(2));
   TokenDecoder request(run, 3, lowRank());
   const int32_t a = run.engine.allocateSlot(), b = run.engine.allocateSlot();
   const bool drafts = std::any_of(
@@ -150,8 +73,8 @@ TEST_P(HandOver, SeveralTokensAreAsManySteps) {
 class Drafts : public ConformanceTest {};
 
 TEST_P(Drafts, ForgottenWereNeverDecoded) {
-  Running drafting(GetParam(), optionsFor(1), false);
-  Running plain(GetParam(), optionsFor(1), false);
+  Prepared drafting(GetParam(), optionsFor(1));
+  Prepared plain(GetParam(), optionsFor(1));
   TokenDecoder wrong(drafting, 77, lowRank()), right(drafting, 5, lowRank());
   TokenDecoder alone(plain, 5, lowRank());
   const int32_t a = drafting.engine.allocateSlot();
@@ -177,11 +100,14 @@ TEST_P(Drafts, ForgottenWereNeverDecoded) {
 }
 
 TEST_P(HandOver, AForkAndItsSourceGoTheirOwnWays) {
-  Running run(GetParam(), optionsFor(4), false);
+  Prepared run(GetParam(), optionsFor(4));
   TokenDecoder shared(run, 1, lowRank()), other(run, 2, lowRank());
   std::vector<int32_t> slots;
   for (int i = 0; i < 4; ++i)
     slots.push_back(run.engine.allocateSlot());
+  // A fork rounds as its source does.
+  run.engine.setRoundingKey(slots[0], 7);
+  run.engine.setRoundingKey(slots[1], 7);
   (void)shared.decodeSingle(slots[0], 0, 29);
   (void)shared.decodeSingle(slots[1], 0, 29);
   (void)other.decodeSingle(slots[2], 0, 5); // is lost
@@ -209,13 +135,15 @@ double difference(const std::vector<float> &a, const std::vector<float> &b) {
 
 // From this device to the CPU and back, in the middle of a buffer.
 TEST_P(HandOver, SnapshotsCrossBetweenDevices) {
-  Running here(GetParam(), plainOptions(2), false);
+  Prepared here(GetParam(), plainOptions(2));
   ss_engine_options options = plainOptions(1);
   Engine onCpu(GetParam().backEnd->model(*GetParam().graph).package(),
                options);
+  giveSinks(onCpu, here.layers);
   TokenDecoder request(here, 9, lowRank());
   const int32_t a = here.engine.allocateSlot(), b = onCpu.allocateSlot();
   const int32_t c = here.engine.allocateSlot();
+  here.engine.setRoundingKey(a, 0x123456789abcdef0);
   (void)request.decodeSingle(a, 0, 21);
   const std::vector<std::byte> bytes = here.engine.snapshot(a);
   onCpu.restore(b, bytes);
@@ -236,7 +164,7 @@ TEST_P(HandOver, SnapshotsCrossBetweenDevices) {
 
 // Into an array of the caller's on the device, in its layout.
 TEST_P(HandOver, DensifyWritesTheCallersLayout) {
-  Running run(GetParam(), optionsFor(2), false);
+  Prepared run(GetParam(), optionsFor(2));
   TokenDecoder request(run, 4, lowRank());
   const int32_t a = run.engine.allocateSlot(), b = run.engine.allocateSlot();
   (void)request.decodeSingle(a, 0, 19);
@@ -272,14 +200,58 @@ TEST_P(HandOver, DensifyWritesTheCallersLayout) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Conformance, Drafts,
-                         onEveryBackEnd({"gdn_draft", "gdn_draft_qr"}),
+                         onEveryBackEnd({"gdn_draft", "gdn_draft_qr",
+                                         "draft_forms"}),
                          caseName);
 
 INSTANTIATE_TEST_SUITE_P(Conformance, HandOver,
                          onEveryBackEnd({"gdn_draft", "gdn_draft_qr",
                                          "mamba2_60x100_qr", "kda_relative_qr",
                                          "hybrid_relative", "hybrid_relative_qr",
-                                         "gdn_f16", "kda_bf16", "init_hybrid"}),
+                                         "gdn_f16", "kda_bf16", "init_hybrid",
+                                         "mixed_sink", "narrow_sink",
+                                         "hybrid_fp8", "hybrid_random",
+                                         "draft_forms"}),
                          caseName);
+
+class RandomHeads : public ConformanceTest {};
+
+// Half of the heads round as they do in the whole model: random bits go by a
+// head's place there. In the middle of the buffers two engines take over from one.
+TEST_P(RandomHeads, OfTwoHalvesAreThoseOfTheWhole) {
+  const Case half{GetParam().backEnd, &graphNamed("random_half")};
+  Running one(GetParam(), optionsFor(1), false);
+  Running left(half, optionsFor(1), false), right(half, optionsFor(1), false);
+  std::vector<ss_head_range> lower, upper;
+  for (size_t i = 0; i < one.layers.size(); ++i) {
+    const int32_t heads = left.layers[i].heads;
+    ASSERT_EQ(left.layers[i].phase, one.layers[i].phase);
+    right.engine.setFirstHead(int32_t(i), heads);
+    lower.push_back({0, 0, heads});
+    upper.push_back({heads, 0, heads});
+  }
+  TokenDecoder whole(one, 3, RequestStyle());
+  TokenDecoder first(left, one.layers, 0, 3, RequestStyle());
+  TokenDecoder second(right, one.layers, 1, 3, RequestStyle());
+  const int32_t slot = one.engine.allocateSlot();
+  const int32_t a = left.engine.allocateSlot(), b = right.engine.allocateSlot();
+  one.engine.setRoundingKey(slot, 77);
+  (void)whole.decodeSingle(slot, 0, 21);
+  const std::vector<std::byte> bytes = one.engine.snapshot(slot);
+  left.engine.restoreHeads(a, bytes, lower);
+  right.engine.restoreHeads(b, bytes, upper);
+  for (int64_t token = 21; token < 60; ++token) {
+    const Outputs all = whole.decode(slot, token, 1);
+    Outputs joined = first.decode(a, token, 1);
+    const Outputs other = second.decode(b, token, 1);
+    for (size_t i = 0; i < joined.size(); ++i)
+      joined[i].insert(joined[i].end(), other[i].begin(), other[i].end());
+    ASSERT_EQ(joined, all) << "token " << token;
+  }
+  EXPECT_THROW(right.engine.setFirstHead(0, 1), Exception); // a slot has an owner
+}
+
+INSTANTIATE_TEST_SUITE_P(Conformance, RandomHeads,
+                         onEveryBackEnd({"random_whole"}), caseName);
 
 } // namespace

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ConformanceTest.h"
+#include "SinkFixture.h"
 
 #include "LayerMath.h"
 
@@ -22,44 +22,8 @@ namespace {
 
 using Doubles = std::vector<double>;
 
-/// Mean values of a layer's heads, [heads, dv]; the last head has none.
-std::vector<float> meansOf(const LayerSpec &layer, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> means(size_t(layer.valueFloats()));
-  for (size_t i = 0; i + (layer.heads > 1 ? size_t(layer.dv) : 0) < means.size();
-       ++i)
-    means[i] = 0.3f * normal(random);
-  return means;
-}
-
-class Sinks : public ConformanceTest {
+class Sinks : public SinkFixture {
 protected:
-  /// An engine with sinks in the layers that take them.
-  struct Sunk : Running {
-    explicit Sunk(const Case &parameter, int32_t slots = 1)
-        : Running(parameter, plainOptions(slots)) {
-      for (size_t layer = 0; layer < layers.size(); ++layer) {
-        means.push_back(meansOf(layers[layer], 40 + layer));
-        if (layers[layer].sinkForm)
-          engine.setSink(int32_t(layer), means.back());
-      }
-    }
-    std::vector<std::vector<float>> means;
-
-    /// Values that have much of the mean in them.
-    RequestStyle style() const {
-      RequestStyle style;
-      style.adjust = [this](int64_t, TokenValues &token) {
-        for (size_t layer = 0; layer < means.size(); ++layer)
-          if (means[layer].size() == token.v.size())
-            for (size_t i = 0; i < token.v.size(); ++i)
-              token.v[i] += 4 * means[layer][i];
-      };
-      return style;
-    }
-  };
-
   /// The slot's state of a layer becomes `state`, [heads, dv, dk].
   static void initialise(Sunk &run, int32_t slot, size_t layer,
                          const reference::Vector &state) {
@@ -78,32 +42,6 @@ protected:
     options.eps = 1e-4f;
     check(ss_state_init(run.engine.get(), int32_t(layer), &slot, nullptr, 1,
                         dense.data(), &layout, &options, nullptr));
-  }
-
-  /// |vbar^T (H - H64)| over |vbar| |H64|, per head.
-  static double sinkError(Sunk &run, DrivenRequest &request, size_t layer) {
-    const LayerSpec &spec = run.layers[layer];
-    const std::vector<float> h = run.engine.densify(int32_t(layer), request.slot);
-    const reference::Vector &exact = request.exact(layer).state();
-    double worst = 0;
-    for (int64_t head = 0; head < spec.heads; ++head) {
-      const float *mean = run.means[layer].data() + head * spec.dv;
-      double square = 0, mass = 0;
-      Doubles off(size_t(spec.dk));
-      for (int64_t v = 0; v < spec.dv; ++v) {
-        mass += double(mean[v]) * mean[v];
-        for (int64_t k = 0; k < spec.dk; ++k) {
-          const size_t at = size_t((head * spec.dv + v) * spec.dk + k);
-          off[size_t(k)] += mean[v] * (h[at] - exact[at]);
-        }
-      }
-      for (double x : off)
-        square += x * x;
-      if (mass > 0)
-        worst = std::max(worst, std::sqrt(square / mass) /
-                                    request.exact(layer).frobeniusNorm(head));
-    }
-    return worst;
   }
 };
 

@@ -76,8 +76,8 @@ SS_API ss_result ss_slot_position(const ss_engine *engine, int32_t slot,
 /* Everything of a slot as bytes: what a prefix cache stores, and what moves from
  * one engine to another. The format (docs/hand-over.md) is versioned, checksummed
  * and little-endian on every host; a library of a later minor version reads it.
- * A restored slot continues with the bits of the original. All calls are for
- * slots between steps. On CUDA they come after what `stream` has and return when
+ * Rows have the storage of the engine that wrote it. All calls are for slots
+ * between steps. On CUDA they come after what `stream` has and return when
  * they are done; they, forks and dense states take device memory for what is on
  * its way when they first need it, which the engine keeps: at most `hand_over` of
  * ss_engine_plan (64 MiB, and up to 256 for matrices), counted by
@@ -96,7 +96,10 @@ SS_API ss_result ss_snapshot_write(ss_engine *engine, int32_t slot, void *out,
  * damaged (SS_MALFORMED_SNAPSHOT), of a newer format (SS_VERSION_MISMATCH) or does
  * not fit (SS_FOREIGN_SNAPSHOT) is refused with the reason, and nothing has changed;
  * out of memory leaves a fresh slot. The graph has to be the one that the
- * snapshot's engine had. */
+ * snapshot's engine had, and so have the mean values of heads whose state has a
+ * sink (ss_engine_set_sink): the slot then continues with the bits of the
+ * original, on the same device. Other graphs of the same model:
+ * ss_snapshot_restore_heads. */
 SS_API ss_result ss_snapshot_restore(ss_engine *engine, int32_t slot,
                                      const void *data, size_t bytes,
                                      void *stream);
@@ -108,12 +111,17 @@ typedef struct ss_head_range {
 } ss_head_range;
 
 /* For engines that hold other shares of the heads (another tensor-parallel
- * width): takes ranges[layer] of every layer. The layers have to be the same
- * but for their heads and policy, and heads that share a key in one have to
- * share it in the other. The slot is fresh, or holds other heads of the same
- * position and buffered pairs: several snapshots can be joined. Heads that no
- * snapshot gave stay zero. On an error nothing has changed; out of memory
- * leaves the slot to be reset. */
+ * width), or whose graph has other policies, storage, drafts or forms (a prefill
+ * node's): takes ranges[layer] of every layer; ranges NULL and layers 0 take all
+ * heads. The layers have to be the same but for these, and heads that share a key
+ * in one have to share it in the other. The slot is fresh, or holds other heads of
+ * the same position and buffered pairs: several snapshots can be joined. Heads
+ * that no snapshot gave stay zero. The states are the same matrices, rounded where
+ * this engine's storage is narrower: rows become a layer's of form sink and the
+ * other way. SS_FOREIGN_SNAPSHOT where a state has more components than this
+ * engine keeps (of policy fixed, R: R and the sink), or a sink of a mean value that
+ * a layer of form sink does not have. On an error nothing has changed; out of
+ * memory leaves the slot to be reset. */
 SS_API ss_result ss_snapshot_restore_heads(ss_engine *engine, int32_t slot,
                                            const void *data, size_t bytes,
                                            const ss_head_range *ranges,

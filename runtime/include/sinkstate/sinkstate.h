@@ -73,7 +73,7 @@ typedef enum ss_result {
 
 /* One line about the last failure in this thread; "" after none. */
 SS_API const char *ss_last_error(void);
-/* "0.1.0 (abi 3)" */
+/* "0.1.0 (abi 4)" */
 SS_API const char *ss_version(void);
 /* 10000 * major + 100 * minor + patch of this library. */
 SS_API int32_t ss_version_number(void);
@@ -295,6 +295,14 @@ SS_API ss_result ss_layer_get_info(const ss_engine *engine, int32_t layer,
  * kept, the rest truncated. Zeros, as before this call: no sink. */
 SS_API ss_result ss_engine_set_sink(ss_engine *engine, int32_t layer,
                                     const float *means, int64_t count);
+
+/* Where the layer's heads begin among the whole model's (0 as created), before
+ * any slot is handed out: under tensor parallelism rank r has heads from
+ * r * heads on. The random bits of layers with `rounding stochastic` go by it, so
+ * that a share of the heads is rounded as the whole is; nothing else does. */
+SS_API ss_result ss_engine_set_first_head(ss_engine *engine, int32_t layer,
+                                          int32_t head);
+
 /* ---- slots ------------------------------------------------------------- */
 
 /* A fresh slot: every state zero, position 0, whatever its memory holds. On
@@ -311,9 +319,10 @@ SS_API ss_result ss_slot_free(ss_engine *engine, int32_t slot);
  * (SS_INVALID_ARGUMENT within one). */
 SS_API ss_result ss_slot_reset(ss_engine *engine, int32_t slot, void *stream);
 /* What the random bits of layers with `rounding stochastic` depend on beside the
- * position, layer, head, row and element: 0 in a fresh slot. Snapshots and forks
- * carry it along. On CUDA it waits for what is queued on `stream`, and is for
- * the time between steps (SS_INVALID_ARGUMENT within one). */
+ * position, layer, head (of the whole model, see ss_engine_set_first_head), row
+ * and element: 0 in a fresh slot. Snapshots and forks carry it along. On CUDA it
+ * waits for what is queued on `stream`, and is for the time between steps
+ * (SS_INVALID_ARGUMENT within one). */
 SS_API ss_result ss_slot_set_rounding_key(ss_engine *engine, int32_t slot,
                                           uint64_t key, void *stream);
 

@@ -122,6 +122,10 @@ public:
     check(ss_engine_set_sink(get(), layer, means.data(),
                              int64_t(means.size())));
   }
+  /// Where the layer's heads begin in the whole model: stochastic rounding.
+  void setFirstHead(int32_t layer, int32_t head) {
+    check(ss_engine_set_first_head(get(), layer, head));
+  }
   void setRoundingKey(int32_t slot, uint64_t key, void *stream = nullptr) {
     check(ss_slot_set_rounding_key(get(), slot, key, stream));
   }
@@ -171,12 +175,13 @@ public:
     check(ss_snapshot_restore(get(), slot, snapshot.data(), snapshot.size(),
                               stream));
   }
-  /// One range of heads per layer.
+  /// One range of heads per layer; none: all heads of every layer.
   void restoreHeads(int32_t slot, const std::vector<std::byte> &snapshot,
                     const std::vector<ss_head_range> &ranges,
                     void *stream = nullptr) {
     check(ss_snapshot_restore_heads(get(), slot, snapshot.data(),
-                                    snapshot.size(), ranges.data(),
+                                    snapshot.size(),
+                                    ranges.empty() ? nullptr : ranges.data(),
                                     int32_t(ranges.size()), stream));
   }
 

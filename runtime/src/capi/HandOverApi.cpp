@@ -116,6 +116,9 @@ ss_result ss_snapshot_restore_heads(ss_engine *engine, int32_t slot,
                                     int32_t layers, void *stream) {
   return guarded([&] {
     const EngineCall call(engine);
+    if (!ranges && layers == 0)
+      return restoreAllHeads(*engine->engine, slot,
+                             readSnapshot(bytesOf(data, bytes)), stream);
     require(ranges, "ranges");
     std::vector<HeadRange> taken;
     for (int32_t i = 0; i < layers; ++i)

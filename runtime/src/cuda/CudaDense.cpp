@@ -261,16 +261,10 @@ void CudaEngine::launchInit(const LayerManifest &layer,
 
 /// Takes the heads' sinks out of their matrices.
 void CudaEngine::takeSinks(const LayerManifest &layer,
-                           const LayerPlaces &places,
-                           std::vector<InitialState> &states, CUstream stream) {
-  std::vector<float> means(size_t(layer.heads) * size_t(layer.dv));
-  copyOut(means.data(), at<float>(places.sink), means.size() * sizeof(float),
-          stream);
+                           std::vector<InitialState> &states) const {
+  const LayerSinks &means = sinks[size_t(&layer - manifest.layers.data())];
   for (InitialState &state : states)
-    takeSink(std::span(means).subspan(
-                 size_t(state.state % layer.heads) * size_t(layer.dv),
-                 size_t(layer.dv)),
-             state);
+    takeSink(means.meanOf(state.state % layer.heads), state);
 }
 
 /// What the init kernel did not find is decomposed on the host, exactly.
@@ -296,7 +290,7 @@ void CudaEngine::finishOnHost(const LayerManifest &layer,
     if (state.found && !state.columns.empty())
       checkRange(places.sizes, state);
   if (layer.sinkForm)
-    takeSinks(layer, places, states, stream);
+    takeSinks(layer, states);
   factorizeAll(layer, places.sizes, eps,
                int(std::max(1u, std::thread::hardware_concurrency())), states);
 }

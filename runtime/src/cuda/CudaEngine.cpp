@@ -5,6 +5,7 @@
 #include "capi/Failure.h"
 #include "cuda/CudaRowConverter.h"
 #include "engine/DecodeArguments.h"
+#include "engine/FirstHead.h"
 #include "engine/Sinks.h"
 
 #include <algorithm>
@@ -48,6 +49,9 @@ CudaEngine::CudaEngine(std::shared_ptr<const Package> loaded,
       slotCount(options.slots), layout(manifest, options),
       context(Context::open(std::move(driver), options.device_ordinal)),
       inUse(size_t(options.slots)), requestKeys(size_t(options.slots)), decoded(layout.layers.size()) {
+  for (const LayerManifest &layer : manifest.layers)
+    sinks.push_back(LayerSinks::of(layer));
+  firstHeads.resize(manifest.layers.size());
   CurrentContext current(*context);
   const KernelCompiler compiler(*context);
   kernels = std::make_unique<PackageKernels>(context, *package, compiler);
@@ -214,6 +218,14 @@ void CudaEngine::setSink(int32_t index, std::span<const float> means) {
     checkSinks(layer, means, inUse[size_t(slot)] ? slot : -1);
   copyIn(at<float>(layout.layers[size_t(index)].sink), means.data(),
          means.size_bytes(), own->get());
+  sinks[size_t(index)].set(means);
+}
+
+void CudaEngine::setFirstHead(int32_t index, int32_t head) {
+  const LayerManifest &layer = checkedLayer(index);
+  for (int32_t slot = 0; slot < slotCount; ++slot)
+    checkFirstHead(layer, head, inUse[size_t(slot)] ? slot : -1);
+  firstHeads[size_t(index)] = head;
 }
 
 uint64_t CudaEngine::roundingKey(int32_t slot) const {
@@ -281,6 +293,7 @@ void CudaEngine::bindRounding(int32_t index) {
   values.setPointer(Argument::Positions, at<int64_t>(layout.position));
   values.setPointer(Argument::RequestKeys, at<int64_t>(layout.requestKeys));
   values.setI32(Argument::Layer, manifest.layers[size_t(index)].index);
+  values.setI32(Argument::FirstHead, firstHeads[size_t(index)]);
 }
 
 void CudaEngine::launchDecode(int32_t index, const ss_decode_args &args) {

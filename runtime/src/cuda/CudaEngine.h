@@ -55,6 +55,7 @@ public:
   void setRoundingKey(int32_t slot, uint64_t key, Stream stream) override;
   uint64_t roundingKey(int32_t slot) const override;
   void setSink(int32_t layer, std::span<const float> means) override;
+  void setFirstHead(int32_t layer, int32_t head) override;
 
   void beginStep(std::span<const int32_t> slots, Stream stream) override;
   void decodeLayer(int32_t layer, const ss_decode_args &args) override;
@@ -94,6 +95,9 @@ public:
   }
   int32_t mostComponents(int32_t layer) const override {
     return int32_t(layout.layers[size_t(layer)].capacity);
+  }
+  const LayerSinks &sinksOf(int32_t layer) const override {
+    return sinks[size_t(layer)];
   }
   std::unique_ptr<RowConverter>
   makeRowConverter(int64_t stagingBytes) override;
@@ -257,8 +261,8 @@ private:
   void launchInit(const LayerManifest &layer, const LayerPlaces &places,
                   const ss_init_options &options, const InitArrays &arrays,
                   std::vector<InitialState> &states, CUstream stream);
-  void takeSinks(const LayerManifest &layer, const LayerPlaces &places,
-                 std::vector<InitialState> &states, CUstream stream);
+  void takeSinks(const LayerManifest &layer,
+                 std::vector<InitialState> &states) const;
   void finishOnHost(const LayerManifest &layer, const LayerPlaces &places,
                     float eps, const InitArrays &arrays,
                     std::vector<InitialState> &states, CUstream stream);
@@ -305,6 +309,8 @@ private:
   std::vector<int32_t> freeSlots; ///< the next one last
   std::vector<int32_t> freedWithin; ///< the open step; free when it is over
   std::vector<uint64_t> requestKeys; ///< as the device has them
+  std::vector<LayerSinks> sinks;     ///< as the device has them
+  std::vector<int32_t> firstHeads;   ///< of the whole model, per layer
 
   /// A step has begun to be queued and has not ended, in this capture.
   bool stepOpen = false;

@@ -146,11 +146,13 @@ SlotImage CudaEngine::exportSlot(int32_t slot, bool contents, Stream given) {
     refuseDeferred(manifest.layers[i]);
     LayerImage &out = image.layers.emplace_back();
     out.shape = LayerShape::of(manifest.layers[i]);
+    out.storage = layout.layers[i].sizes.storage;
     if (!out.shape.denseForm)
       out.count = tables[i].count[0];
     for (size_t head = 0; head < tables[i].rank.size(); ++head)
       out.heads.push_back({tables[i].rank[head], tables[i].status[head], 0,
                            uint32_t(tables[i].folds[head])});
+    out.noteSinks(sinks[i]);
     if (!contents)
       continue;
     const LayerShape &shape = out.shape;

@@ -49,6 +49,7 @@ void Engine::bindRounding(const LayerState &layer) {
   values.setPointer(Argument::Positions, layer.decodedTokens.data());
   values.setPointer(Argument::RequestKeys, requestKeys.data());
   values.setI32(Argument::Layer, layer.manifest().index);
+  values.setI32(Argument::FirstHead, firstHeads[size_t(indexOf(layer))]);
 }
 
 void Engine::launchDensify(LayerState &layer, std::span<const int32_t> work,
@@ -74,7 +75,7 @@ void Engine::launchCompact(LayerState &layer, const States &work) {
   values.setF32(Argument::PolicyValue, layer.layout().policyValue);
   values.setI32(Argument::MaxRank, layer.layout().maxRank);
   values.setPointer(Argument::RowCapacity, layer.rowCapacity.data());
-  values.setPointer(Argument::Sink, sinks[size_t(indexOf(layer))].data());
+  values.setPointer(Argument::Sink, sinks[size_t(indexOf(layer))].means.data());
   device.launch({*package, layer.manifest().compact, values, workCount});
   device.wait();
   counters.compactions += int64_t(work.size());

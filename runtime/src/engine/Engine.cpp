@@ -1,6 +1,7 @@
 //===- Engine.cpp - Slots and inspection ----------------------------------===//
 
 #include "engine/Engine.h"
+#include "engine/FirstHead.h"
 #include "engine/Sinks.h"
 
 #include "capi/Failure.h"
@@ -27,11 +28,9 @@ Engine::Engine(std::shared_ptr<const Package> loaded,
     noteAllocation(layer);
   slots.resize(size_t(options.slots));
   requestKeys.resize(size_t(options.slots));
-  for (const LayerState &layer : layers) {
-    const LayerManifest &manifest = layer.manifest();
-    sinks.emplace_back(
-        manifest.sinkForm ? size_t(manifest.heads) * size_t(manifest.dv) : 0);
-  }
+  for (const LayerManifest &layer : manifest.layers)
+    sinks.push_back(LayerSinks::of(layer));
+  firstHeads.resize(layers.size());
   freeSlots.reserve(slots.size());
   for (int32_t slot = options.slots; slot-- > options.reserved_slots;)
     freeSlots.push_back(slot);
@@ -106,7 +105,14 @@ void Engine::setSink(int32_t index, std::span<const float> means) {
   const LayerManifest &layer = checkedLayer(index).manifest();
   for (size_t slot = 0; slot < slots.size(); ++slot)
     checkSinks(layer, means, slots[slot].inUse ? int32_t(slot) : -1);
-  std::copy(means.begin(), means.end(), sinks[size_t(index)].begin());
+  sinks[size_t(index)].set(means);
+}
+
+void Engine::setFirstHead(int32_t index, int32_t head) {
+  const LayerManifest &layer = checkedLayer(index).manifest();
+  for (size_t slot = 0; slot < slots.size(); ++slot)
+    checkFirstHead(layer, head, slots[slot].inUse ? int32_t(slot) : -1);
+  firstHeads[size_t(index)] = head;
 }
 
 uint64_t Engine::roundingKey(int32_t slot) const {

@@ -50,6 +50,7 @@ public:
   void setRoundingKey(int32_t slot, uint64_t key, Stream stream) override;
   uint64_t roundingKey(int32_t slot) const override;
   void setSink(int32_t layer, std::span<const float> means) override;
+  void setFirstHead(int32_t layer, int32_t head) override;
 
   // Decoding.
   void beginStep(std::span<const int32_t>, Stream) override {}
@@ -89,6 +90,9 @@ public:
   }
   int32_t mostComponents(int32_t layer) const override {
     return layers[size_t(layer)].manifest().rank;
+  }
+  const LayerSinks &sinksOf(int32_t layer) const override {
+    return sinks[size_t(layer)];
   }
 
   // Memory.
@@ -233,7 +237,8 @@ private:
   std::vector<int32_t> freeSlots; ///< the next one last
   std::vector<uint64_t> requestKeys; ///< per slot, of its random bits
   /// Per layer of form sink: [heads, dv].
-  std::vector<std::vector<float>> sinks;
+  std::vector<LayerSinks> sinks;
+  std::vector<int32_t> firstHeads; ///< of the whole model, per layer
   uint64_t batches = 0;
 
   ArgumentValues values;

@@ -3,10 +3,13 @@
 #include "engine/Sinks.h"
 
 #include "capi/Failure.h"
+#include "hash/Sha256.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
+#include <string>
 
 namespace sinkstate::runtime {
 namespace {
@@ -16,7 +19,35 @@ double dot(std::span<const float> a, const float *b) {
                             [](float x, float y) { return double(x) * y; });
 }
 
+/// What a mean value is known by in snapshots (docs/hand-over.md): 0 for zeros,
+/// otherwise the first 16 digits of the SHA-256 of its little-endian floats.
+uint64_t hashOf(std::span<const float> mean) {
+  if (!(dot(mean, mean.data()) > 0))
+    return 0;
+  std::string bytes;
+  for (float value : mean)
+    for (int shift = 0; shift < 32; shift += 8)
+      bytes.push_back(char(std::bit_cast<uint32_t>(value) >> shift));
+  const std::string digits = sha256Hex(bytes).substr(0, 16);
+  return std::max<uint64_t>(std::stoull(digits, nullptr, 16), 1);
+}
+
 } // namespace
+
+LayerSinks LayerSinks::of(const LayerManifest &layer) {
+  LayerSinks sinks;
+  if (!layer.sinkForm)
+    return sinks;
+  sinks.means.resize(size_t(layer.heads) * size_t(layer.dv));
+  sinks.hashes.resize(size_t(layer.heads));
+  return sinks;
+}
+
+void LayerSinks::set(std::span<const float> values) {
+  means.assign(values.begin(), values.end());
+  for (size_t head = 0; head < hashes.size(); ++head)
+    hashes[head] = hashOf(meanOf(int64_t(head)));
+}
 
 void checkSinks(const LayerManifest &layer, std::span<const float> means,
                 int32_t slotInUse) {

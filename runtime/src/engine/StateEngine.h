@@ -10,6 +10,7 @@
 
 #include "engine/MemoryParts.h"
 #include "engine/RowConverter.h"
+#include "engine/Sinks.h"
 #include "handover/DenseLayout.h"
 #include "handover/SlotImage.h"
 #include "package/Package.h"
@@ -39,6 +40,9 @@ public:
   /// The mean values of a layer's heads, [heads, dv], before any slot has an
   /// owner; zeros: no sink.
   virtual void setSink(int32_t layer, std::span<const float> means) = 0;
+  /// The place of the layer's first head in the whole model, before any slot has
+  /// an owner: what the random bits of stochastic rounding know heads by.
+  virtual void setFirstHead(int32_t layer, int32_t head) = 0;
 
   // Decoding. `slots` is device memory.
   virtual void beginStep(std::span<const int32_t> slots, Stream stream) = 0;
@@ -89,6 +93,7 @@ public:
   virtual const Manifest &manifestOf() const = 0;
   virtual bool holdsDense(int32_t layer) const = 0;
   virtual int32_t mostComponents(int32_t layer) const = 0;
+  virtual const LayerSinks &sinksOf(int32_t layer) const = 0;
 
   /// What converts a caller's rows on this device, in so many bytes; not for
   /// longer than the engine.

@@ -112,9 +112,7 @@ void Engine::launchInit(const LayerState &layer, const ss_init_options &options,
 /// The mean value of a state's head.
 std::span<const float> Engine::sinkOf(const LayerState &layer,
                                       int64_t state) const {
-  const auto width = size_t(layer.manifest().dv);
-  const std::vector<float> &means = sinks[size_t(indexOf(layer))];
-  return {means.data() + size_t(state % layer.heads()) * width, width};
+  return sinks[size_t(indexOf(layer))].meanOf(state % layer.heads());
 }
 
 /// Makes the state what was found: factors, dense, or one NaN component.

@@ -71,6 +71,7 @@ SlotImage Engine::exportSlot(int32_t slot, bool contents, Stream) {
     refuseDeferred(layer.manifest());
     LayerImage &out = image.layers.emplace_back();
     out.shape = LayerShape::of(layer.manifest());
+    out.storage = layer.layout().storage;
     const int64_t first = layer.firstState(slot);
     if (out.shape.denseForm) {
       if (contents)
@@ -83,6 +84,7 @@ SlotImage Engine::exportSlot(int32_t slot, bool contents, Stream) {
       out.heads.push_back({layer.rank[state], layer.status[state],
                            layer.compactions[size_t(state)],
                            layer.folds[size_t(state)]});
+    out.noteSinks(sinks[size_t(indexOf(layer))]);
     if (contents)
       exportStates(layer, slot, out);
   }

@@ -48,9 +48,49 @@ void checkRange(const LayerManifest &layer, const LayerImage &image,
          image.shape.heads, " and of the engine's ", layer.heads);
 }
 
+/// First rows that are sinks where the layer's states have one, of the same mean
+/// value, and nowhere else. A sink is an ordinary component in a layer without.
+void fitSinks(const StateEngine &engine, int32_t index,
+              const LayerManifest &layer, PlacedLayer &placed) {
+  if (!layer.sinkForm)
+    return;
+  const LayerSinks &means = engine.sinksOf(index);
+  LayerImage &image = placed.image;
+  for (size_t i = 0; i < image.heads.size(); ++i) {
+    const int64_t head = placed.firstHead + int64_t(i);
+    const uint64_t here = means.hashes[size_t(head)], there = image.sinkOf(i);
+    if (image.heads[i].rank == 0 || here == there)
+      continue;
+    if (there != 0)
+      foreign("the snapshot has a sink of another mean value for head ", head,
+              " of layer '", layer.name, "', expected ",
+              here == 0 ? "none: give" : "this engine's: give",
+              " it the mean values of the snapshot's (ss_engine_set_sink)");
+    if (!image.saysSinks)
+      foreign("the snapshot does not say whether head ", head, " of layer '",
+              layer.name,
+              "' has a sink, expected one that does (format 1.1): write it "
+              "with a newer library");
+    addEmptySink(image, i, means, head);
+  }
+}
+
+/// Components that a state of the layer may come with.
+int32_t mostRows(const StateEngine &engine, int32_t index,
+                 const LayerManifest &layer, int64_t head) {
+  const int32_t most = engine.mostComponents(index);
+  if (layer.policy.kind != PolicyKind::Fixed)
+    return most;
+  // Its compactions take all components for active ones.
+  const bool hasSink =
+      layer.sinkForm && engine.sinksOf(index).hashes[size_t(head)] != 0;
+  return std::min(most, int32_t(layer.policy.value) + hasSink);
+}
+
 /// Ranks that the engine can hold, forms that it knows.
 void fitForms(const StateEngine &engine, int32_t index,
-              const LayerManifest &layer, LayerImage &image) {
+              const LayerManifest &layer, PlacedLayer &placed) {
+  LayerImage &image = placed.image;
   if (image.shape.denseForm)
     return;
   const bool anyDense =
@@ -60,12 +100,19 @@ void fitForms(const StateEngine &engine, int32_t index,
     storeInFactors(image, layer.policy.kind == PolicyKind::Relative
                               ? layer.policy.value
                               : 0);
-  const int32_t most = engine.mostComponents(index);
-  for (const HeadImage &head : image.heads)
-    if (head.rank > most)
-      foreign("the snapshot has a state of rank ", head.rank, " in layer '",
-              layer.name, "', expected at most ", most,
-              " in this engine: give it more rows (row_capacity)");
+  fitSinks(engine, index, layer, placed);
+  for (size_t i = 0; i < image.heads.size(); ++i) {
+    const int32_t rank = image.heads[i].rank;
+    const int32_t most =
+        mostRows(engine, index, layer, placed.firstHead + int64_t(i));
+    if (rank <= most)
+      continue;
+    const bool byPolicy = most < engine.mostComponents(index);
+    foreign("the snapshot has a state of rank ", rank, " in layer '",
+            layer.name, "', expected at most ", most, " in this engine: ",
+            byPolicy ? "restore it with a graph of a larger fixed rank"
+                     : "give it more rows (row_capacity)");
+  }
 }
 
 std::vector<PlacedLayer> place(const StateEngine &engine,
@@ -81,7 +128,7 @@ std::vector<PlacedLayer> place(const StateEngine &engine,
     checkShape(layer, image.layers[i]);
     checkRange(layer, image.layers[i], ranges[i]);
     placed.push_back(cutHeads(image.layers[i], layer, ranges[i]));
-    fitForms(engine, int32_t(i), layer, placed.back().image);
+    fitForms(engine, int32_t(i), layer, placed.back());
   }
   return placed;
 }
@@ -104,12 +151,9 @@ void checkJoins(const SlotImage &there, const SlotImage &image, int32_t slot) {
               " holds: the engines must share phases and drafts");
 }
 
-} // namespace
-
-void restoreSlot(StateEngine &engine, int32_t slot, const SlotImage &image,
-                 Stream stream) {
-  (void)engine.exportSlot(slot, false, stream); // the slot is between steps
-  const Manifest &manifest = engine.manifestOf();
+/// All heads of every layer, which the engine must have as the image does.
+std::vector<HeadRange> wholeRanges(const Manifest &manifest,
+                                   const SlotImage &image) {
   std::vector<HeadRange> ranges;
   for (size_t i = 0; i < image.layers.size(); ++i) {
     const LayerShape &shape = image.layers[i].shape;
@@ -123,11 +167,23 @@ void restoreSlot(StateEngine &engine, int32_t slot, const SlotImage &image,
               manifest.layers[i].keyHeads,
               ": take a range of them with ss_snapshot_restore_heads");
   }
-  const std::vector<PlacedLayer> placed = place(engine, image, ranges);
+  return ranges;
+}
+
+} // namespace
+
+void restoreSlot(StateEngine &engine, int32_t slot, const SlotImage &image,
+                 Stream stream) {
+  (void)engine.exportSlot(slot, false, stream); // the slot is between steps
+  const Manifest &manifest = engine.manifestOf();
+  const std::vector<PlacedLayer> placed =
+      place(engine, image, wholeRanges(manifest, image));
   if (image.fingerprint != manifest.fingerprint)
     foreign("the snapshot is of graph '", image.fingerprint.substr(0, 12),
             "', expected '", manifest.fingerprint.substr(0, 12),
-            "': restore it with the package it was made with");
+            "': restore it with the package it was made with, or, where the "
+            "graphs differ in policy, form, storage or drafts alone, with "
+            "ss_snapshot_restore_heads (ranges NULL)");
   engine.resetSlot(slot, stream);
   try {
     engine.importSlot(slot, image.position, placed, stream);
@@ -136,6 +192,14 @@ void restoreSlot(StateEngine &engine, int32_t slot, const SlotImage &image,
     engine.resetSlot(slot, stream);
     throw;
   }
+}
+
+void restoreAllHeads(StateEngine &engine, int32_t slot, const SlotImage &image,
+                     Stream stream) {
+  const Manifest &manifest = engine.manifestOf();
+  std::vector<HeadRange> ranges = wholeRanges(manifest, image);
+  ranges.resize(manifest.layers.size()); // another number is refused below
+  restoreHeads(engine, slot, image, ranges, stream);
 }
 
 void restoreHeads(StateEngine &engine, int32_t slot, const SlotImage &image,

@@ -15,6 +15,11 @@ namespace sinkstate::runtime {
 void restoreSlot(StateEngine &engine, int32_t slot, const SlotImage &image,
                  Stream stream);
 
+/// The same for an engine whose graph differs in what shapes no state: policies,
+/// forms, storage, drafts. The slot is fresh.
+void restoreAllHeads(StateEngine &engine, int32_t slot, const SlotImage &image,
+                     Stream stream);
+
 /// Adds some heads of the image to a slot, one range per layer.
 void restoreHeads(StateEngine &engine, int32_t slot, const SlotImage &image,
                   std::span<const HeadRange> ranges, Stream stream);

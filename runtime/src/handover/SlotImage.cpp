@@ -28,6 +28,17 @@ int64_t LayerImage::components() const {
   return components;
 }
 
+void LayerImage::noteSinks(const LayerSinks &means) {
+  sinks.clear();
+  if (means.hashes.empty())
+    return;
+  for (size_t i = 0; i < heads.size(); ++i)
+    sinks.push_back(heads[i].rank > 0 ? means.hashes[i] : 0);
+  if (std::all_of(sinks.begin(), sinks.end(),
+                  [](uint64_t hash) { return hash == 0; }))
+    sinks.clear();
+}
+
 namespace {
 
 /// Appends `count` pieces of `width` floats from number `first` on.
@@ -71,6 +82,8 @@ PlacedLayer cutHeads(const LayerImage &layer, const LayerManifest &target,
   cut.shape = layer.shape;
   cut.shape.heads = range.count;
   cut.count = layer.count;
+  cut.storage = layer.storage;
+  cut.saysSinks = layer.saysSinks;
   if (layer.shape.denseForm) { // no tables, no keys
     appendPieces(cut.dense, layer.dense, range.from, range.count,
                  layer.shape.denseFloats());
@@ -81,6 +94,9 @@ PlacedLayer cutHeads(const LayerImage &layer, const LayerManifest &target,
   cut.shape.keyHeads = int32_t(keyHeads.size());
   const auto firstHead = layer.heads.begin() + range.from;
   cut.heads.assign(firstHead, firstHead + range.count);
+  if (!layer.sinks.empty())
+    cut.sinks.assign(layer.sinks.begin() + range.from,
+                     layer.sinks.begin() + range.from + range.count);
   int64_t skippedFloats = 0, skippedWeights = 0;
   for (auto head = layer.heads.begin(); head != firstHead; ++head) {
     skippedFloats += head->storedFloats(layer.shape);
@@ -133,6 +149,20 @@ void storeInFactors(LayerImage &layer, double eps) {
   }
   layer.rows = std::move(rows);
   layer.weights = std::move(weights);
+}
+
+void addEmptySink(LayerImage &layer, size_t head, const LayerSinks &means,
+                  int64_t place) {
+  int64_t row = 0;
+  for (size_t i = 0; i < head; ++i)
+    row += layer.heads[i].components();
+  const std::vector<float> key(size_t(layer.shape.dk));
+  std::vector<float> sink(size_t(layer.shape.rowFloats()));
+  const float weight = sinkRow(means.meanOf(place), key, sink.data());
+  layer.rows.insert(layer.rows.begin() + row * layer.shape.rowFloats(),
+                    sink.begin(), sink.end());
+  layer.weights.insert(layer.weights.begin() + row, weight);
+  ++layer.heads[head].rank;
 }
 
 } // namespace sinkstate::runtime

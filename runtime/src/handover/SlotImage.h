@@ -8,6 +8,7 @@
 #ifndef SINKSTATE_HANDOVER_SLOTIMAGE_H
 #define SINKSTATE_HANDOVER_SLOTIMAGE_H
 
+#include "engine/Sinks.h"
 #include "package/Manifest.h"
 
 #include <cstdint>
@@ -49,7 +50,13 @@ struct HeadImage {
 struct LayerImage {
   LayerShape shape;
   int32_t count = 0; ///< buffered pairs
+  Storage storage = Storage::F32; ///< that rows and dense states come from
   std::vector<HeadImage> heads;
+  /// Per head: whether its first row is a sink, by the hash of the mean value
+  /// that it is of (LayerSinks); 0: it is none. Empty: none is.
+  std::vector<uint64_t> sinks;
+  /// Whether `sinks` can be relied on: format 1.0 has no place for it.
+  bool saysSinks = true;
   std::vector<float> rows;    ///< head after head
   std::vector<float> weights; ///< head after head
   std::vector<float> bufferK; ///< [keyHeads, count, dk]
@@ -60,6 +67,9 @@ struct LayerImage {
   /// Floats that `rows` and `weights` have.
   int64_t storedFloats() const;
   int64_t components() const;
+  uint64_t sinkOf(size_t head) const { return sinks.empty() ? 0 : sinks[head]; }
+  /// Sets `sinks` by `heads` and the mean values that the engine has.
+  void noteSinks(const LayerSinks &means);
 };
 
 struct SlotImage {
@@ -89,6 +99,13 @@ PlacedLayer cutHeads(const LayerImage &layer, const LayerManifest &target,
 /// A dense state in factors, for engines that cannot hold it dense. Throws
 /// SS_FOREIGN_SNAPSHOT where it has none (NaN).
 void storeInFactors(LayerImage &layer, double eps);
+
+/// Puts an empty sink in front of the rows of a head, for a layer whose states
+/// begin with one. The matrix stays what it is, to the bit: the row has weight 0,
+/// and the next compaction moves to it what the others have of the mean value,
+/// as it does with every block (docs/state-math.md section 5).
+void addEmptySink(LayerImage &layer, size_t head, const LayerSinks &means,
+                  int64_t place);
 
 } // namespace sinkstate::runtime
 

@@ -21,7 +21,8 @@
 
 namespace sinkstate::runtime {
 
-constexpr uint16_t kSnapshotMajor = 1, kSnapshotMinor = 0;
+/// 1.1: rows in their storage, SINK. An image of 1.0 is written as 1.0 again.
+constexpr uint16_t kSnapshotMajor = 1, kSnapshotMinor = 1;
 
 /// Bytes of the snapshot of an image, whose float arrays may be empty.
 uint64_t snapshotBytes(const SlotImage &image);
@@ -29,8 +30,8 @@ uint64_t snapshotBytes(const SlotImage &image);
 /// Writes snapshotBytes(image) bytes.
 void writeSnapshot(const SlotImage &image, std::span<std::byte> out);
 
-/// Checks and reads; takes no more memory than the snapshot has bytes, apart
-/// from a constant. Throws SS_MALFORMED_SNAPSHOT or SS_VERSION_MISMATCH.
+/// Checks and reads; takes no more memory than the snapshot would have bytes with
+/// rows in f32 (four times what it has), apart from a constant. Throws SS_MALFORMED_SNAPSHOT or SS_VERSION_MISMATCH.
 SlotImage readSnapshot(std::span<const std::byte> bytes);
 
 /// The header and the layers' shapes alone, whose checksums are checked.

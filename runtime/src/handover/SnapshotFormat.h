@@ -35,6 +35,9 @@ constexpr uint32_t kLayer = tagOf("LAYR"), kHeads = tagOf("HEAD");
 constexpr uint32_t kRows = tagOf("ROWS"), kWeights = tagOf("WGHT");
 constexpr uint32_t kBufferK = tagOf("BUFK"), kBufferU = tagOf("BUFU");
 constexpr uint32_t kBufferG = tagOf("BUFG"), kDense = tagOf("DENS");
+/// Behind HEAD where a head of the layer has a sink: its hash, 8 bytes a head.
+constexpr uint32_t kSinks = tagOf("SINK");
+constexpr size_t kSinkBytes = 8;
 
 /// Offsets in LAYR, which may be longer in a later minor version.
 namespace layer {
@@ -43,7 +46,9 @@ constexpr size_t dv = 28, dk = 32, form = 36, channelDecay = 40;
 constexpr size_t count = 44, storage = 48, size = 52;
 constexpr size_t typeBytes = 16;
 constexpr int32_t factored = 0, denseForm = 1;
-constexpr int32_t storageF32 = 0;
+/// Later than f32: a library of version 1.0 refuses them by number.
+constexpr int32_t storageF32 = 0, storageF16 = 1, storageBF16 = 2;
+constexpr int32_t storageFP8 = 3;
 } // namespace layer
 
 /// Offsets in one record of HEAD.

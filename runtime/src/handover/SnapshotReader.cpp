@@ -88,6 +88,21 @@ int32_t intIn(Bytes content, size_t offset, const char *name, int32_t least,
   return value;
 }
 
+Storage storageOf(int32_t number) {
+  switch (number) {
+  case layer::storageF32:
+    return Storage::F32;
+  case layer::storageF16:
+    return Storage::F16;
+  case layer::storageBF16:
+    return Storage::BF16;
+  case layer::storageFP8:
+    return Storage::FP8;
+  }
+  fail(SS_VERSION_MISMATCH, "the snapshot stores its rows in format ", number,
+       ", expected 0 (f32) to 3 (fp8): use the library that wrote it");
+}
+
 LayerImage readLayer(Bytes content) {
   if (content.size() < layer::size)
     malformed("section 'LAYR' has ", content.size(), " bytes, expected ",
@@ -115,10 +130,10 @@ LayerImage readLayer(Bytes content) {
   shape.channelDecay =
       intIn(content, layer::channelDecay, "channel decay", 0, 1) == 1;
   image.count = intIn(content, layer::count, "buffered pairs", 0, kMostPairs);
-  if (auto storage = getInteger<int32_t>(content.data() + layer::storage);
-      storage != layer::storageF32)
-    fail(SS_VERSION_MISMATCH, "the snapshot stores its rows in format ",
-         storage, ", expected 0 (f32): use the library that wrote it");
+  image.storage =
+      storageOf(getInteger<int32_t>(content.data() + layer::storage));
+  if (image.shape.denseForm && !holdsMatrices(image.storage))
+    malformed("a layer has dense states of 8 bits, expected factors");
   return image;
 }
 
@@ -136,15 +151,33 @@ void readHeads(Bytes content, LayerImage &image) {
     if (entry.rank < -1 || entry.rank > 4 * kMostDimension)
       malformed("a state has rank ", entry.rank,
                 ", expected -1 (dense) or a number of rows");
+    if (entry.rank < 0 && !holdsMatrices(image.storage))
+      malformed("a state of 8 bits is dense, expected factors");
     at += head::size;
   }
 }
 
-void readFloats(const Section &from, int64_t count, std::vector<float> &into) {
-  if (from.content.size() != size_t(count) * sizeof(float))
+void readSinks(Bytes content, LayerImage &image) {
+  if (content.size() != image.heads.size() * kSinkBytes)
+    malformed("section 'SINK' has ", content.size(), " bytes, expected ",
+              image.heads.size() * kSinkBytes);
+  for (size_t i = 0; i < image.heads.size(); ++i) {
+    image.sinks.push_back(
+        getInteger<uint64_t>(content.data() + i * kSinkBytes));
+    if (image.sinks[i] != 0 && image.heads[i].rank < 1)
+      malformed("a state of rank ", image.heads[i].rank,
+                " has a sink, expected none without a row");
+  }
+  image.saysSinks = true;
+}
+
+void readFloats(const Section &from, int64_t count, std::vector<float> &into,
+                Storage storage = Storage::F32) {
+  const auto bytes = size_t(count * elementBytes(storage));
+  if (from.content.size() != bytes)
     malformed("section '", nameOf(from.tag), "' has ", from.content.size(),
-              " bytes, expected ", size_t(count) * sizeof(float));
-  into = getFloats(from.content.data(), size_t(count));
+              " bytes, expected ", bytes);
+  into = getElements(from.content.data(), size_t(count), storage);
 }
 
 /// Reads the sections of one layer, which come in a fixed order.
@@ -157,7 +190,15 @@ public:
     return step < order().size() ? order()[step] : 0;
   }
 
+  /// SINK may come where ROWS is next, once.
+  bool mayTake(uint32_t tag) const {
+    return tag == expected() ||
+           (tag == kSinks && expected() == kRows && image.sinks.empty());
+  }
+
   void take(const Section &from) {
+    if (from.tag == kSinks)
+      return readSinks(from.content, image);
     const LayerShape &shape = image.shape;
     const int64_t pairs = image.count;
     switch (from.tag) {
@@ -165,7 +206,7 @@ public:
       readHeads(from.content, image);
       break;
     case kRows:
-      readFloats(from, image.storedFloats(), image.rows);
+      readFloats(from, image.storedFloats(), image.rows, image.storage);
       break;
     case kWeights:
       readFloats(from, image.components(), image.weights);
@@ -181,7 +222,8 @@ public:
                  image.bufferG);
       break;
     case kDense:
-      readFloats(from, shape.heads * shape.denseFloats(), image.dense);
+      readFloats(from, shape.heads * shape.denseFloats(), image.dense,
+                 image.storage);
       break;
     }
     ++step;
@@ -203,7 +245,7 @@ private:
 
 bool isKnown(uint32_t tag) {
   for (uint32_t known : {kLayer, kHeads, kRows, kWeights, kBufferK, kBufferU,
-                         kBufferG, kDense})
+                         kBufferG, kDense, kSinks})
     if (tag == known)
       return true;
   return false;
@@ -237,8 +279,9 @@ void readSections(Bytes bytes, const SnapshotHeader &top, size_t offset,
         malformed("it has more layers than the ", top.layers,
                   " of its header");
       image.layers.push_back(readLayer(section.content));
+      image.layers.back().saysSinks = top.minor >= 1;
       last.emplace_back(image.layers.back());
-    } else if (last.empty() || section.tag != last.back().expected()) {
+    } else if (last.empty() || !last.back().mayTake(section.tag)) {
       malformed("section '", nameOf(section.tag), "' out of order");
     } else {
       last.back().take(section);

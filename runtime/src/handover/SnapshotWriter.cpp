@@ -19,28 +19,48 @@ using namespace snapshot;
 struct SectionPlan {
   uint32_t tag;
   size_t bytes;
-  const std::vector<float> *floats; ///< null: LAYR and HEAD
+  const std::vector<float> *floats = nullptr; ///< null: LAYR, HEAD and SINK
+  Storage storage = Storage::F32;
 };
 
 std::vector<SectionPlan> sectionsOf(const LayerImage &image) {
   const LayerShape &shape = image.shape;
   const auto heads = size_t(shape.heads);
-  std::vector<SectionPlan> plan = {{kLayer, layer::size, nullptr}};
-  auto floats = [&](uint32_t tag, int64_t count, const std::vector<float> &of) {
-    plan.push_back({tag, size_t(count) * sizeof(float), &of});
+  std::vector<SectionPlan> plan = {{kLayer, layer::size}};
+  auto floats = [&](uint32_t tag, int64_t count, const std::vector<float> &of,
+                    Storage storage = Storage::F32) {
+    plan.push_back(
+        {tag, size_t(count * elementBytes(storage)), &of, storage});
   };
   if (shape.denseForm) {
-    floats(kDense, shape.heads * shape.denseFloats(), image.dense);
+    floats(kDense, shape.heads * shape.denseFloats(), image.dense,
+           image.storage);
     return plan;
   }
-  plan.push_back({kHeads, heads * head::size, nullptr});
-  floats(kRows, image.storedFloats(), image.rows);
+  plan.push_back({kHeads, heads * head::size});
+  if (!image.sinks.empty())
+    plan.push_back({kSinks, heads * kSinkBytes});
+  floats(kRows, image.storedFloats(), image.rows, image.storage);
   floats(kWeights, image.components(), image.weights);
   const int64_t pairs = image.count;
   floats(kBufferK, shape.keyHeads * pairs * shape.dk, image.bufferK);
   floats(kBufferU, shape.heads * pairs * shape.dv, image.bufferU);
   floats(kBufferG, shape.heads * pairs * shape.decayFloats(), image.bufferG);
   return plan;
+}
+
+int32_t numberOf(Storage storage) {
+  switch (storage) {
+  case Storage::F16:
+    return layer::storageF16;
+  case Storage::BF16:
+    return layer::storageBF16;
+  case Storage::FP8:
+    return layer::storageFP8;
+  case Storage::F32:
+    break;
+  }
+  return layer::storageF32;
 }
 
 void putLayer(std::byte *at, const LayerImage &image) {
@@ -58,7 +78,7 @@ void putLayer(std::byte *at, const LayerImage &image) {
              shape.denseForm ? layer::denseForm : layer::factored);
   putInteger(at + layer::channelDecay, int32_t(shape.channelDecay));
   putInteger(at + layer::count, image.count);
-  putInteger(at + layer::storage, layer::storageF32);
+  putInteger(at + layer::storage, numberOf(image.storage));
 }
 
 void putHeads(std::byte *at, const LayerImage &image) {
@@ -79,8 +99,11 @@ std::byte *putSection(std::byte *at, const SectionPlan &plan, uint32_t index,
     putLayer(content, image);
   else if (plan.tag == kHeads)
     putHeads(content, image);
+  else if (plan.tag == kSinks)
+    for (size_t i = 0; i < image.sinks.size(); ++i)
+      putInteger(content + i * kSinkBytes, image.sinks[i]);
   else
-    putFloats(content, *plan.floats);
+    putElements(content, *plan.floats, plan.storage);
   putInteger(at + section::tag, plan.tag);
   putInteger(at + section::layer, index);
   putInteger(at + section::bytes, uint64_t(plan.bytes));
@@ -126,7 +149,10 @@ void writeSnapshot(const SlotImage &image, std::span<std::byte> out) {
   std::byte *top = out.data();
   std::memcpy(top + header::magic, kMagic, sizeof kMagic);
   putInteger(top + header::major, kSnapshotMajor);
-  putInteger(top + header::minor, kSnapshotMinor);
+  const bool saysSinks =
+      std::all_of(image.layers.begin(), image.layers.end(),
+                  [](const LayerImage &layer) { return layer.saysSinks; });
+  putInteger(top + header::minor, saysSinks ? kSnapshotMinor : uint16_t(0));
   putInteger(top + header::headerBytes, uint32_t(header::size));
   putInteger(top + header::totalBytes, uint64_t(at - top));
   putInteger(top + header::position, image.position);

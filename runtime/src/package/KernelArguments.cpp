@@ -37,7 +37,8 @@ constexpr ArgumentInfo kArguments[] = {
     {"matrix_base", "i64*", InInit}, {"seed", "i64", InInit},
     {"dense", kStoredType, InDenseDecode | InDeferredDecode},
     {"positions", "i64*", kRounding}, {"request_keys", "i64*", kRounding},
-    {"layer", "i32", kRounding},     {"sink", "f32*", InCompact},
+    {"layer", "i32", kRounding},     {"first_head", "i32", kRounding},
+    {"sink", "f32*", InCompact},
 };
 static_assert(std::size(kArguments) == size_t(Argument::Size));
 } // namespace

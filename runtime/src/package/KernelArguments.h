@@ -26,7 +26,7 @@ enum class Argument : uint8_t {
   BetaStride, ALog, DtBias, Y, YStride, Order, Ordered,
   Work, WorkCount, CountAhead, PolicyValue, MaxRank,
   RowCapacity, Out, OutBase, Factors, Matrices, MatrixBase, Seed, Dense,
-  Positions, RequestKeys, Layer, Sink,
+  Positions, RequestKeys, Layer, FirstHead, Sink,
   Size
 };
 

@@ -129,6 +129,25 @@ TEST(Heads, TwoHalvesJoinToTheWhole) {
               decodePart(one, whole, slot, token, 0));
 }
 
+// Another graph of the same model: its policy, phases and drafts shape no state.
+TEST(Heads, WithoutRangesAllAreTaken) {
+  const std::vector<LayerSpec> whole = wholeLayers();
+  std::vector<LayerSpec> looser = whole;
+  for (LayerSpec &layer : looser) {
+    layer.policyValue = 0.1;
+    layer.draft = layer.denseForm ? 0 : 2;
+  }
+  EngineUnderTest from(whole), to(looser);
+  const int32_t a = from.engine.allocateSlot(), b = to.engine.allocateSlot();
+  for (int64_t token = 0; token < 45; ++token)
+    (void)decodePart(from, whole, a, token, 0);
+  to.engine.restoreHeads(b, from.engine.snapshot(a), {});
+  EXPECT_EQ(to.engine.position(b), 45);
+  for (int32_t layer = 0; layer < from.engine.layerCount(); ++layer)
+    EXPECT_EQ(to.engine.densify(layer, b), from.engine.densify(layer, a));
+  (void)decodePart(to, whole, b, 45, 0);
+}
+
 ss_result restoreResult(EngineUnderTest &test, int32_t slot,
                         const std::vector<std::byte> &bytes,
                         const std::vector<ss_head_range> &ranges) {
@@ -151,7 +170,11 @@ TEST(Heads, WhatDoesNotFitIsRefused) {
   EXPECT_EQ(restoreResult(half, a, bytes, {{0, 0, 0}}), SS_INVALID_ARGUMENT);
   EXPECT_EQ(restoreResult(half, a, bytes, {{INT32_MAX, 0, 2}}),
             SS_INVALID_ARGUMENT);
-  EXPECT_EQ(restoreResult(half, a, bytes, {}), SS_INVALID_ARGUMENT);
+  EXPECT_EQ(ss_snapshot_restore_heads(half.engine.get(), a, bytes.data(),
+                                      bytes.size(), nullptr, 1, nullptr),
+            SS_INVALID_ARGUMENT);
+  // All heads, which this engine has not.
+  EXPECT_EQ(restoreResult(half, a, bytes, {}), SS_FOREIGN_SNAPSHOT);
   // Heads 1 and 2 have different keys; in the half they share one.
   EXPECT_EQ(restoreResult(half, a, bytes, {{1, 0, 2}}), SS_FOREIGN_SNAPSHOT);
   EXPECT_EQ(half.engine.position(a), 0);

@@ -8,6 +8,8 @@
 #include "handover/SnapshotFormat.h"
 #include "hash/Crc32c.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -26,17 +28,29 @@ void mustHold(bool condition, const char *what) {
 }
 
 /// The model that the stored snapshots are of.
-EngineUnderTest &engineOfSnapshots() {
-  static EngineUnderTest test([] {
-    std::vector<LayerSpec> layers = {gdnLayer(2, 1, 4, 8),
-                                     kdaLayer(1, 1, 8, 4)};
-    layers.push_back(gdnLayer(1, 1, 4, 4));
-    layers[2].denseForm = true;
-    for (size_t i = 0; i < layers.size(); ++i)
-      layers[i].name = "layer" + std::to_string(i);
+Engine &engineOfSnapshots() {
+  static EngineUnderTest test(layersOfSnapshots());
+  return test.engine;
+}
+
+/// The same with sinks in its first layer.
+Engine &engineWithSinks() {
+  static KernelSet kernels([] {
+    std::vector<LayerSpec> layers = layersOfSnapshots();
+    layers[0].policyKind = "fixed";
+    layers[0].policyValue = layers[0].active = layers[0].buffer = 8;
     return layers;
   }());
-  return test;
+  static Package package = Package::fromMemory(
+      withASinkForm(kernels.manifest(), kernels.layers()[0]),
+      &KernelSet::lookup, &kernels);
+  static Engine engine(package, optionsFor(1));
+  static const bool given = [] {
+    engine.setSink(0, meansOfSnapshots(kernels.layers()[0]));
+    return true;
+  }();
+  (void)given;
+  return engine;
 }
 
 void read(const Bytes &bytes) {
@@ -59,17 +73,53 @@ void read(const Bytes &bytes) {
   }
 }
 
+void use(Engine &engine, int32_t slot) {
+  (void)engine.densify(0, slot);
+  (void)engine.snapshot(slot);
+  engine.resetSlot(slot);
+}
+
+/// By both calls, the latter with all heads.
+void restore(Engine &engine, int32_t slot, const Bytes &bytes) {
+  if (ss_snapshot_restore(engine.get(), slot, bytes.data(), bytes.size(),
+                          nullptr) == SS_OK)
+    use(engine, slot);
+  if (ss_snapshot_restore_heads(engine.get(), slot, bytes.data(), bytes.size(),
+                                nullptr, 0, nullptr) == SS_OK)
+    use(engine, slot);
+}
+
 void restore(const Bytes &bytes) {
-  EngineUnderTest &test = engineOfSnapshots();
-  static const int32_t slot = test.engine.allocateSlot();
-  if (ss_snapshot_restore(test.engine.get(), slot, bytes.data(), bytes.size(),
-                          nullptr) != SS_OK)
-    return;
-  (void)test.engine.densify(0, slot);
-  (void)test.engine.snapshot(slot);
+  static const int32_t plain = engineOfSnapshots().allocateSlot();
+  restore(engineOfSnapshots(), plain, bytes);
+  static const int32_t sink = engineWithSinks().allocateSlot();
+  restore(engineWithSinks(), sink, bytes);
 }
 
 } // namespace
+
+std::vector<LayerSpec> layersOfSnapshots() {
+  std::vector<LayerSpec> layers = {gdnLayer(2, 1, 4, 8), kdaLayer(1, 1, 8, 4),
+                                   gdnLayer(1, 1, 4, 4)};
+  layers[2].denseForm = true;
+  for (size_t i = 0; i < layers.size(); ++i)
+    layers[i].name = "layer" + std::to_string(i);
+  return layers;
+}
+
+std::string withASinkForm(std::string manifest, const LayerSpec &layer) {
+  nlohmann::json json = nlohmann::json::parse(manifest);
+  json["layers"][0]["form"] = "sink";
+  json["layers"][0]["rank"] = layer.rank() + 1;
+  return json.dump();
+}
+
+std::vector<float> meansOfSnapshots(const LayerSpec &layer) {
+  std::vector<float> means(size_t(layer.valueFloats()));
+  means[0] = 3;
+  means[2] = 4;
+  return means;
+}
 
 void repairChecksums(Bytes &bytes) {
   using namespace format;

@@ -95,6 +95,26 @@ TEST(Snapshot, TheRunsAboveHaveDenseStatesAndFactors) {
   }
 }
 
+// Forks, snapshots and shares of heads carry the key of stochastic rounding; a
+// fresh slot has none.
+TEST(Snapshot, AndForksCarryTheKeyOfRounding) {
+  EngineUnderTest test(threeLayers(0), optionsFor(4));
+  std::vector<int32_t> slots;
+  for (int i = 0; i < 4; ++i)
+    slots.push_back(test.engine.allocateSlot());
+  (void)decode(test, slots[0], 1, 0, 5, true);
+  test.engine.setRoundingKey(slots[0], 0x123456789abcdef0);
+  const Bytes bytes = test.engine.snapshot(slots[0]);
+  test.engine.fork(slots[0], slots[1]);
+  test.engine.restore(slots[2], bytes);
+  test.engine.restoreHeads(slots[3], bytes, {});
+  for (size_t i = 1; i < 4; ++i)
+    EXPECT_EQ(test.engine.snapshot(slots[i]), bytes) << i;
+  test.engine.resetSlot(slots[1]);
+  (void)decode(test, slots[1], 1, 0, 5, true);
+  EXPECT_NE(test.engine.snapshot(slots[1]), bytes);
+}
+
 TEST(Snapshot, DoesNotChangeTheSlot) {
   EngineUnderTest looked(threeLayers(0)), plain(threeLayers(0));
   const int32_t a = looked.engine.allocateSlot();
@@ -190,7 +210,7 @@ TEST(SnapshotFaults, SaysWhatIsDamaged) {
   EXPECT_EQ(refusal(test, slot,
                     withHeader(good, format::header::major, uint16_t(2)),
                     SS_VERSION_MISMATCH),
-            "the snapshot has format version 2.0, expected 1.x: restore it "
+            "the snapshot has format version 2.1, expected 1.x: restore it "
             "with the library that wrote it");
 }
 

@@ -232,6 +232,8 @@ int main(void) {
 
   /* The layer has no sinks. */
   CHECK(ss_engine_set_sink(engine, 0, y, DV) == SS_INVALID_ARGUMENT);
+  /* A slot has an owner. */
+  CHECK(ss_engine_set_first_head(engine, 0, 1) == SS_INVALID_ARGUMENT);
 
   ss_statistics statistics = {.struct_size = sizeof statistics};
   CHECK(ss_engine_statistics(engine, &statistics) == SS_OK);

@@ -31,7 +31,7 @@ ss.model @model {
 
 // CHECK: ssk.kernel @kda_decode{{.*}}bf16_sr
 // CHECK-NOT: request_keys
-// CHECK: ssk.kernel @kda_compact{{.*}}bf16_sr{{.*}}"positions"{{.*}}"request_keys"{{.*}}"layer"
+// CHECK: ssk.kernel @kda_compact{{.*}}bf16_sr{{.*}}"positions"{{.*}}"request_keys"{{.*}}"layer"{{.*}}"first_head"
 // CHECK: ssk.iota : !ssk.tile<128xi32, lanes = 0>
 // CHECK: arith.truncf %{{.*}} : f32 to bf16
 
