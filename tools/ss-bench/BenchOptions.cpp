@@ -144,7 +144,7 @@ std::vector<Option> sourceOptions(BenchOptions &options) {
                      "of what is compiled: element type of stored rows (f32)",
                      options.storage),
           textOption("--policy", "KIND:VALUE",
-                     "a policy such as relative:0.003 or fixed:16",
+                     "a policy such as relative:0.003, fixed:16 or sink:16",
                      "of a preset or model: what a compaction keeps",
                      options.policy),
           textOption("--core", "svd|qr", "svd or qr",
