@@ -7,7 +7,7 @@
 #
 # SS_CHECK_ONLY="machine model start tests device bench serving handover storages sanitizer suite":
 # which parts, all but storages and suite by default (storages: decode times of rows in
-# f32, f16 and fp8; tests: the conformance suite; device: the device tests, with
+# f32, f16, bf16 and fp8; tests: the conformance suite; device: the device tests, with
 # cuSOLVER as an oracle, large grids and memories; suite: some of the conformance
 # suite under the compute sanitizer, which takes many minutes). It builds nothing. The exit
 # code is 0 only if nothing failed.
@@ -228,22 +228,29 @@ dense_baselines() {
 
 # SS_CHECK_BATCH: the batch sizes. SS_CHECK_OUT: a folder that keeps the JSON and
 # SVG files. SS_CHECK_STEPS: steps timed for every row of the table.
-# SS_CHECK_STORAGE: "f32 f16" for rows of 16 bits too. SS_CHECK_ROWS: "fixed" for
-# as many rows for all states, in place of pools.
+# SS_CHECK_STORAGE: "f32 f16" for rows of 16 bits too, beside dense forms of 16
+# bits and of f32. SS_CHECK_ROWS: "fixed" for as many rows for all states, in place
+# of pools.
 bench() {
   heading "Decode benchmark"
-  local preset name storage baselines=() bench_batches=${SS_CHECK_BATCH:-1,8,32,128}
+  local preset name storage forms baselines=() bench_batches=${SS_CHECK_BATCH:-1,8,32,128}
   local bench_out=${SS_CHECK_OUT:-$work}
   mkdir -p "$bench_out"
   dense_baselines
   for preset in Nemotron-3-Nano-4B:nemo4b Qwen3.5-9B:qwen9b Kimi-Linear-48B-A3B:qwen9b; do
     for storage in ${SS_CHECK_STORAGE:-f32}; do
       name=${preset%:*}
-      [ "$storage" = f32 ] || name+=-$storage
+      forms=()
+      if [ "$storage" != f32 ]; then
+        name+=-$storage
+        forms=(--dense-f32-package "$bundle/bench/${preset%:*}-dense")
+      fi
+      # Matrices are not stored in 8 bits.
+      [ "$storage" = fp8 ] || forms+=(--dense-package "$bundle/bench/$name-dense"
+        --deferred-package "$bundle/bench/$name-deferred")
       step "ss-bench $name" 500 "$bundle/bin/ss-bench" --package "$bundle/bench/$name" \
-        --dense-package "$bundle/bench/$name-dense" \
-        --deferred-package "$bundle/bench/$name-deferred" --profile "${preset#*:}" \
-        --batch "$bench_batches" --data synthetic,random --stagger on,off \
+        "${forms[@]}" --profile "${preset#*:}" --batch "$bench_batches" \
+        --data synthetic,random --stagger on,off \
         --rows "${SS_CHECK_ROWS:-pools}" --steps "${SS_CHECK_STEPS:-1000}" "${baselines[@]}" \
         --json "$bench_out/$name.json" --svg "$bench_out/$name.svg"
       sed "s|$bundle/bench/||" "$log"; echo
@@ -270,7 +277,7 @@ storages() {
   local preset name storage out=${SS_CHECK_OUT:-$work}
   mkdir -p "$out"
   for preset in Nemotron-3-Nano-4B:nemo4b Qwen3.5-9B:qwen9b Kimi-Linear-48B-A3B:qwen9b; do
-    for storage in "" -f16 -fp8; do
+    for storage in "" -f16 -bf16 -fp8; do
       name=${preset%:*}$storage
       step "ss-bench $name" 300 "$bundle/bin/ss-bench" --package "$bundle/bench/$name" \
         --profile "${preset#*:}" --batch "${SS_CHECK_BATCH:-32,128}" --data synthetic --stagger on \

@@ -73,7 +73,7 @@ compile "$bundle/packages/tiny-hybrid-dense" --cpu=x86-64-v3 -- "$tiny" --form=d
 # The policies that the rank profiles were taken with.
 for preset in Nemotron-3-Nano-4B:0.003 Qwen3.5-9B:0.01 Kimi-Linear-48B-A3B:0.01; do
   name=${preset%:*}
-  for storage in f32 f16 fp8; do
+  for storage in f32 f16 bf16 fp8; do
     folder=$bundle/bench/$name
     [ $storage = f32 ] || folder+=-$storage
     compile "$folder" --no-cpu -- --preset="$name" --storage=$storage --policy="relative:${preset#*:}"

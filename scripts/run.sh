@@ -5,6 +5,7 @@
 #   scripts/run.sh                        1,024 tokens, eps 0.03
 #   scripts/run.sh --policy fixed:16      more options of ss-run replace or add to them
 #   scripts/run.sh --help                 the options of ss-run
+#   scripts/run.sh --print [options]      the command alone: nothing is built or run
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=scripts/lib/common.sh
@@ -24,15 +25,31 @@ given() {
   return 1
 }
 
+# add_defaults ARGUMENTS...: fills `arguments` with what the user left out, but
+# for what the rest of the arguments says already or does not go with.
+add_defaults() {
+  local example=$root/examples/tiny-hybrid
+  given model "$@" || arguments+=(--model "$example")
+  given text "$@" || given calibrate-sink "$@" || arguments+=(--text "$example/sample.bin")
+  given tokens "$@" || arguments+=(--tokens 1024)
+  given policy "$@" || given package "$@" || given quality "$@" || given calibrate-sink "$@" ||
+    arguments+=(--policy relative:0.03)
+}
+
+arguments=()
+if [ "${1:-}" = --print ]; then
+  shift
+  add_defaults "$@"
+  set -- "${arguments[@]}" "$@"
+  echo "build/bin/ss-run $*"
+  exit
+fi
+
 install_packages
 configure
 build_targets ss-run
 
-example=$root/examples/tiny-hybrid
-arguments=()
-given model "$@" || arguments+=(--model "$example")
-given text "$@" || arguments+=(--text "$example/sample.bin")
-given tokens "$@" || arguments+=(--tokens 1024)
-given policy "$@" || given package "$@" || arguments+=(--policy relative:0.03)
-say "build/bin/ss-run ${arguments[*]} $*"
-exec "$build/bin/ss-run" "${arguments[@]}" "$@"
+add_defaults "$@"
+set -- "${arguments[@]}" "$@"
+say "build/bin/ss-run $*"
+exec "$build/bin/ss-run" "$@"

@@ -48,7 +48,8 @@ Status EngineBackend::setSinks(const SinkValues &sinks) {
     if (found == sinks.end())
       return Error{"engine: no mean values for layer " +
                    std::to_string(infos[layer].index) +
-                   ", expected those of its heads"};
+                   ", which is of form sink, expected ss-run with --sink FILE, "
+                   "or a package of another form"};
     if (ss_engine_set_sink(handle, int32_t(layer), found->second.data(),
                            int64_t(found->second.size())) != SS_OK)
       return lastError("sinks of layer " + std::to_string(infos[layer].index));

@@ -4,6 +4,7 @@
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 
 using llvm::Error;
@@ -51,15 +52,19 @@ Error writeText(StringRef path, StringRef text) {
     llvm::raw_fd_ostream stream(temporary, code, fs::CD_CreateNew);
     if (code)
       return cannotWrite(path, code);
+    llvm::sys::RemoveFileOnSignal(temporary);
     if (Error error = finish(stream, text, path)) {
       fs::remove(temporary);
+      llvm::sys::DontRemoveFileOnSignal(temporary);
       return error;
     }
   }
-  if ((code = fs::rename(temporary, path))) {
+  code = fs::rename(temporary, path);
+  if (code)
     fs::remove(temporary);
+  llvm::sys::DontRemoveFileOnSignal(temporary);
+  if (code)
     return cannotWrite(path, code);
-  }
   return Error::success();
 }
 

@@ -2,7 +2,9 @@
 
 #include "OutputFile.h"
 
+#include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +16,45 @@
 
 using namespace sinkstate;
 using namespace sinkstate::tools;
+
+/// The temporary files there are, for a signal that ends the program: a handler
+/// may unlink, and take no lock. More of them than a tool has outputs.
+static std::atomic<char *> pending[16];
+
+static void removePending(int signal) {
+  for (std::atomic<char *> &place : pending)
+    if (const char *name = place.exchange(nullptr))
+      ::unlink(name);
+  ::raise(signal); // SA_RESETHAND: what it does by itself
+}
+
+/// Only where the signal would end the program.
+static void handleSignals() {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction now = {}, ours = {};
+    ours.sa_handler = removePending;
+    ours.sa_flags = SA_RESETHAND;
+    if (::sigaction(signal, nullptr, &now) == 0 &&
+        !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL)
+      ::sigaction(signal, &ours, nullptr);
+  }
+}
+
+static void remember(const std::string &temporary) {
+  handleSignals();
+  char *name = ::strdup(temporary.c_str());
+  for (std::atomic<char *> &place : pending)
+    if (char *none = nullptr; place.compare_exchange_strong(none, name))
+      return;
+  std::free(name);
+}
+
+static void forget(const std::string &temporary) {
+  for (std::atomic<char *> &place : pending)
+    if (char *name = place.load(); name && temporary == name &&
+                                   place.compare_exchange_strong(name, nullptr))
+      return std::free(name);
+}
 
 static Error failed(const std::string &path, const char *what) {
   return Error{path + ": cannot " + what + ": " + std::strerror(errno) +
@@ -37,6 +78,7 @@ Result<OutputFile> OutputFile::open(const std::string &path) {
   int descriptor = ::mkstemp(temporary.data());
   if (descriptor < 0)
     return failed(path, "create");
+  remember(temporary);
   // mkstemp's files are private; a result has the mode of any other new file.
   mode_t mask = ::umask(0);
   ::umask(mask);
@@ -52,8 +94,10 @@ OutputFile::OutputFile(OutputFile &&other) noexcept
 OutputFile::~OutputFile() {
   if (descriptor >= 0)
     ::close(descriptor);
-  if (!temporary.empty())
-    ::unlink(temporary.c_str());
+  if (temporary.empty())
+    return;
+  ::unlink(temporary.c_str());
+  forget(temporary);
 }
 
 Status OutputFile::write(const std::string &content) {
@@ -78,6 +122,7 @@ Status OutputFile::commit(const std::string &content) {
     return std::nullopt;
   if (std::rename(temporary.c_str(), path.c_str()) != 0)
     return failed(path, "rename a temporary file to it");
+  forget(temporary);
   temporary.clear();
   return std::nullopt;
 }

@@ -10,7 +10,8 @@ namespace sinkstate::tools {
 
 /// Written under a temporary name in the same folder and renamed at the end.
 /// Opened before the work, so that a wrong path is found before it; without
-/// commit() nothing stays behind.
+/// commit() nothing stays behind, nor where SIGINT, SIGTERM or SIGHUP ends the
+/// program.
 class OutputFile {
 public:
   static Result<OutputFile> open(const std::string &path);

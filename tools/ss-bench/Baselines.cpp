@@ -56,10 +56,11 @@ Result<Baselines> Baselines::parse(const std::string &text,
       continue;
     try {
       takeLine(baselines, json::parse(line));
-    } catch (const json::exception &wrong) {
-      return Error{name + ":" + std::to_string(number) +
-                   ": found no time of a kernel (" + wrong.what() +
-                   "), expected a line of scripts/dense-baselines.py"};
+    } catch (const json::exception &) {
+      return Error{name + ":" + std::to_string(number) + ": found '" +
+                   line.substr(0, 40) + (line.size() > 40 ? "..." : "") +
+                   "', expected a line of scripts/dense-baselines.py: one "
+                   "object with a kernel's name, shape and time"};
     }
   }
   if (baselines.times.empty() && baselines.missing.empty())

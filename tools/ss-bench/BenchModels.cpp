@@ -51,8 +51,9 @@ BenchModels::make(const BenchOptions &options) {
   if (!options.package.empty()) {
     models->folder = options.package;
     models->ours = Package::open(options.package);
-    models->dense = openIfNamed(options.densePackage);
-    models->deferred = openIfNamed(options.deferredPackage);
+    models->dense[DenseForm::Dense] = openIfNamed(options.densePackage);
+    models->dense[DenseForm::Deferred] = openIfNamed(options.deferredPackage);
+    models->dense[DenseForm::DenseF32] = openIfNamed(options.denseF32Package);
     return models;
   }
   Result<std::string> folder = makeTemporaryFolder();
@@ -65,7 +66,7 @@ BenchModels::make(const BenchOptions &options) {
   models->compileSeconds = *seconds;
   models->folder = *folder + "/ours";
   models->ours = Package::open(models->folder);
-  models->dense = openIfThere(*folder + "/dense");
-  models->deferred = openIfThere(*folder + "/deferred");
+  for (DenseForm form : kDenseForms)
+    models->dense[form] = openIfThere(*folder + "/" + keyOf(form));
   return models;
 }

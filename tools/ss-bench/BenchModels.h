@@ -3,6 +3,7 @@
 #define SS_BENCH_BENCHMODELS_H
 
 #include "BenchOptions.h"
+#include "Measured.h"
 
 #include "package/Package.h"
 
@@ -27,7 +28,7 @@ public:
   std::string name;          ///< for the report
   std::string folder;        ///< of `ours`
   Kernels ours;
-  Kernels dense, deferred;   ///< null: not to be measured
+  OfForms<Kernels> dense;    ///< null: not to be measured
   double compileSeconds = 0; ///< of `ours`, where it was compiled here
 
 private:

@@ -144,7 +144,7 @@ std::vector<Option> sourceOptions(BenchOptions &options) {
                      "of what is compiled: element type of stored rows (f32)",
                      options.storage),
           textOption("--policy", "KIND:VALUE",
-                     "a policy such as relative:0.003 or fixed:16",
+                     "a policy such as relative:0.003, fixed:16 or sink:16",
                      "of a preset or model: what a compaction keeps",
                      options.policy),
           textOption("--core", "svd|qr", "svd or qr",
@@ -184,6 +184,10 @@ std::vector<Option> stateOptions(BenchOptions &options) {
       textOption("--deferred-package", "FOLDER", "a folder",
                  "of a package: one of deferred form beside it",
                  options.deferredPackage),
+      textOption("--dense-f32-package", "FOLDER", "a folder",
+                 "of a package with narrow rows: one of dense form in f32 "
+                 "beside it",
+                 options.denseF32Package),
       listOption("--batch", "N,N,...",
                  "whole numbers from 1 to " + std::to_string(INT32_MAX) +
                      " with commas between them",
@@ -299,7 +303,9 @@ Status check(const BenchOptions &options) {
         needs(!options.densePackage.empty(), !compiled, "--dense-package",
               compiledHere),
         needs(!options.deferredPackage.empty(), !compiled,
-              "--deferred-package", compiledHere)})
+              "--deferred-package", compiledHere),
+        needs(!options.denseF32Package.empty(), !compiled,
+              "--dense-f32-package", compiledHere)})
     if (wrong)
       return wrong;
   return std::nullopt;

@@ -24,7 +24,7 @@ struct BenchOptions {
   std::string model;   ///< a config.json, or the folder that has one
   std::string graph;   ///< a file as ss-import writes it
   // Of a package: its dense forms, or empty.
-  std::string densePackage, deferredPackage;
+  std::string densePackage, deferredPackage, denseF32Package;
   // Of what is compiled here. Empty or 0: what ss-import does.
   std::string storage, policy, core;
   int32_t active = 0, buffer = 0;

@@ -23,9 +23,9 @@ __attribute__((format(printf, 2, 3))) void append(std::string &text,
   text += line;
 }
 
-std::string formatSeconds(double seconds) {
+std::string threeDigits(double value) {
   std::string text;
-  append(text, "%.3f", seconds);
+  append(text, "%.3f", value);
   return text;
 }
 
@@ -37,10 +37,9 @@ std::string ratiosOf(const BenchResult &result, const BatchResult &batch,
     append(text, "%s%s %.2fx", text.empty() ? "" : ", ", name.c_str(),
            time / m.step);
   };
-  if (m.denseStep > 0)
-    add("own dense", m.denseStep);
-  if (m.deferredStep > 0)
-    add("own deferred", m.deferredStep);
+  for (DenseForm form : kDenseForms)
+    if (m.denseSteps[form] > 0)
+      add(result.nameOf(form), m.denseSteps[form]);
   for (const Baseline *baseline : baselines.of(result.shape, batch.batch))
     add(baseline->kernel + " " + baseline->state, baseline->microseconds);
   return text.empty() ? "-" : text;
@@ -63,16 +62,26 @@ void appendTimes(std::string &text, const char *name,
          ratios.c_str());
 }
 
+/// Whether there were compactions that nothing says a bound of.
+bool isUnjudged(const Measured &m) {
+  return m.judgedCompactions < m.checkedCompactions;
+}
+
+/// "-" where no compaction was judged.
+std::string compactionOf(const Measured &m) {
+  return m.judgedCompactions > 0 ? threeDigits(m.compactionError) : "-";
+}
+
 void appendSizes(std::string &text, const char *name, const Measured &m) {
   append(text,
          "| %d | %s | %s | %.1f | %.1f | %.1f %% | %.2f | %.3f | %.3f, %.3f, "
-         "%.3f | %.3f | %.1e | %.1e | %.3f | %s |\n",
+         "%.3f | %.3f | %.1e | %.1e | %s | %s |\n",
          m.batch, name, m.staggered ? "on" : "off", m.meanRank,
          m.meanRankAfter, 100 * m.heldDense, m.compactionsPerState, m.stateBytes / m.denseBytes,
          m.usedBytes / m.denseBytes, m.allocatedBytes / m.denseBytes,
          m.peakBytes / m.denseBytes, m.decodeFlops / m.decodeBytes,
-         m.outputError, m.stateError, m.compactionError,
-         isCorrect(m) ? "yes" : "**no**");
+         m.outputError, m.stateError, compactionOf(m).c_str(),
+         !isCorrect(m) ? "**no**" : isUnjudged(m) ? "decodes alone" : "yes");
 }
 
 /// What remains of a purpose where nothing but states takes memory.
@@ -116,8 +125,9 @@ ordered_json asJson(const Measured &m) {
           {"whole_step_p50_us", m.stepMedian},
           {"whole_step_p99_us", m.stepP99},
           {"timed_steps", m.timedSteps},
-          {"own_dense_us", m.denseStep},
-          {"own_deferred_us", m.deferredStep},
+          {"own_dense_us", m.denseSteps[DenseForm::Dense]},
+          {"own_deferred_us", m.denseSteps[DenseForm::Deferred]},
+          {"own_dense_f32_us", m.denseSteps[DenseForm::DenseF32]},
           {"held_dense", m.heldDense},
           {"rank_before", m.meanRank},
           {"rank_after", m.meanRankAfter},
@@ -137,9 +147,12 @@ ordered_json asJson(const Measured &m) {
           {"check",
            {{"output_error", m.outputError},
             {"state_error", m.stateError},
-            {"compaction_error_of_allowed", m.compactionError},
+            {"compaction_error_of_allowed",
+             m.judgedCompactions > 0 ? ordered_json(m.compactionError)
+                                     : ordered_json(nullptr)},
             {"states", m.checkedStates},
             {"compactions", m.checkedCompactions},
+            {"compactions_judged", m.judgedCompactions},
             {"correct", isCorrect(m)}}}};
 }
 
@@ -174,6 +187,19 @@ ordered_json asJson(const Baseline &baseline) {
 
 } // namespace
 
+const char *ss_bench::keyOf(DenseForm form) {
+  const char *keys[] = {"own_dense", "own_deferred", "own_dense_f32"};
+  return keys[size_t(form)];
+}
+
+std::string BenchResult::nameOf(DenseForm form) const {
+  const std::string name =
+      form == DenseForm::Deferred ? "own deferred" : "own dense";
+  const std::string &of = denseStorage[form];
+  return of.empty() || (of == "f32" && storage == "f32") ? name
+                                                         : name + " " + of;
+}
+
 std::string ss_bench::formatHead(const BenchResult &result,
                                  const Baselines &baselines) {
   std::string text;
@@ -186,6 +212,8 @@ std::string ss_bench::formatHead(const BenchResult &result,
          shape.keyHeads, shape.dv, shape.dk, result.storage.c_str(),
          result.active, result.buffer, result.profile.c_str(),
          result.device.c_str(), result.copyBandwidth / 1e9);
+  for (const std::string &note : result.notes)
+    append(text, "\n%s\n", note.c_str());
   if (!baselines.machine.empty())
     append(text, "\nBaselines: %s; copies move %.0f GB/s there\n",
            baselines.machine.c_str(), baselines.copyBandwidth / 1e9);
@@ -214,10 +242,9 @@ std::string ss_bench::formatTimes(const BenchResult &result,
   for (const Measured &m : batch.ours)
     appendTimes(text, m.data.c_str(), result, m,
                 ratiosOf(result, batch, m, baselines));
-  if (batch.dense)
-    appendTimes(text, "own dense", result, *batch.dense, "-");
-  if (batch.deferred)
-    appendTimes(text, "own deferred", result, *batch.deferred, "-");
+  for (DenseForm form : kDenseForms)
+    if (const auto &dense = batch.dense[form])
+      appendTimes(text, result.nameOf(form).c_str(), result, *dense, "-");
   return text;
 }
 
@@ -230,10 +257,9 @@ std::string ss_bench::formatSizes(const BenchResult &result) {
   for (const BatchResult &batch : result.batches) {
     for (const Measured &m : batch.ours)
       appendSizes(text, m.data.c_str(), m);
-    if (batch.dense)
-      appendSizes(text, "own dense", *batch.dense);
-    if (batch.deferred)
-      appendSizes(text, "own deferred", *batch.deferred);
+    for (DenseForm form : kDenseForms)
+      if (const auto &dense = batch.dense[form])
+        appendSizes(text, result.nameOf(form).c_str(), *dense);
   }
   return text;
 }
@@ -283,7 +309,7 @@ std::string ss_bench::formatStart(const BenchResult &result) {
            "cold s | cached s |\n|---|---|---|---|---|---|\n"
            "| %s | %d | %s | %d | %.3f | %.3f |\n",
            result.model.c_str(), start->layers,
-           start->compile > 0 ? formatSeconds(start->compile).c_str() : "-",
+           start->compile > 0 ? threeDigits(start->compile).c_str() : "-",
            start->kernels, start->cold, start->cached);
   return text;
 }
@@ -311,15 +337,14 @@ std::string ss_bench::formatJson(const BenchResult &result,
                              {"cached", result.start->cached},
                              {"kernels", result.start->kernels}};
   root["measurements"] = ordered_json::array();
-  root["own_dense"] = ordered_json::array();
-  root["own_deferred"] = ordered_json::array();
+  for (DenseForm form : kDenseForms)
+    root[keyOf(form)] = ordered_json::array();
   for (const BatchResult &batch : result.batches) {
     for (const Measured &m : batch.ours)
       root["measurements"].push_back(asJson(m));
-    if (batch.dense)
-      root["own_dense"].push_back(asJson(*batch.dense));
-    if (batch.deferred)
-      root["own_deferred"].push_back(asJson(*batch.deferred));
+    for (DenseForm form : kDenseForms)
+      if (const auto &dense = batch.dense[form])
+        root[keyOf(form)].push_back(asJson(*dense));
   }
   root["served"] = ordered_json::array();
   for (const Served &served : result.served)

@@ -98,9 +98,47 @@ void DecodeBench::follow(Followed &state, int32_t set, bool compacts) {
     found.stateError = std::max(found.stateError, error);
 }
 
-/// Of every component that is gone, the weight was below the threshold. Only
-/// where the policy gives one, and only where no row had to go for want of
-/// room. A dense state loses nothing but the digits of its storage.
+/// A pivoted orthogonalisation (core qr) may leave out more than the best
+/// components of that number do.
+constexpr double kPivotedLoss = 2;
+
+/// What a compaction may change of each head, as a share of |H|; empty where the
+/// policy has no bound that the state alone gives. `relative`: of every component
+/// that is gone, the weight was below the threshold. `fixed`: all components
+/// take part, and the best R of them stay. A dense state loses nothing but the
+/// digits of its storage.
+std::vector<double>
+DecodeBench::allowedLosses(const Followed &state,
+                           const std::vector<int32_t> &after) const {
+  const LayerManifest &layer = layers()[state.layer];
+  if (layer.sinkForm)
+    return {};
+  std::vector<double> losses;
+  if (layer.policy.kind == PolicyKind::Fixed) {
+    losses = state.recurrence.tails(int32_t(layer.policy.value));
+    for (double &loss : losses)
+      loss *= kPivotedLoss;
+  } else if (layer.policy.kind == PolicyKind::Relative) {
+    const auto breakEven =
+        int32_t(LayerLayout(layer, 1, true).breakEvenRank);
+    for (size_t head = 0; head < after.size(); ++head) {
+      // A state goes dense with at least so many components.
+      const int32_t kept = after[head] < 0 ? breakEven : after[head];
+      const int32_t dropped =
+          state.ranks[head] < 0
+              ? 0
+              : std::max(0, state.ranks[head] + layer.buffer - kept);
+      losses.push_back(dropped * shapes.of(state.layer).data->threshold());
+    }
+  }
+  // Both sides of new rows; stochastically by up to twice as much.
+  for (double &loss : losses)
+    loss += kStateTolerance +
+            (layer.stochastic ? 8 : 4) * roundingOf(layer.storage);
+  return losses;
+}
+
+/// Only where no row had to go for want of room.
 void DecodeBench::checkCompacted(Followed &state,
                                  const std::vector<float> &now) {
   const LayerManifest &layer = layers()[state.layer];
@@ -109,25 +147,13 @@ void DecodeBench::checkCompacted(Followed &state,
   engine.ranks(int32_t(state.layer), state.slot, after.data());
   engine.status(int32_t(state.layer), state.slot, status.data());
   const std::vector<double> errors = state.recurrence.stateErrors(now);
-  for (size_t head = 0; head < errors.size(); ++head) {
-    // A state goes dense with at least so many components.
-    const auto kept = int32_t(
-        after[head] < 0 ? LayerLayout(layer, 1, true).breakEvenRank
-                        : after[head]);
-    const int32_t dropped =
-        state.ranks[head] < 0
-            ? 0
-            : std::max(0, state.ranks[head] + layer.buffer - kept);
-    const double allowed =
-        kStateTolerance +
-        // Both sides of new rows; stochastically by up to twice as much.
-        (layer.stochastic ? 8 : 4) * roundingOf(layer.storage) +
-        dropped * shapes.of(state.layer).data->threshold();
-    if (layer.policy.kind == PolicyKind::Relative && status[head] == 0)
+  const std::vector<double> allowed = allowedLosses(state, after);
+  for (size_t head = 0; head < allowed.size(); ++head)
+    if (status[head] == 0)
       found.compactionError =
-          std::max(found.compactionError, errors[head] / allowed);
-  }
+          std::max(found.compactionError, errors[head] / allowed[head]);
   ++found.checkedCompactions;
+  found.judgedCompactions += !allowed.empty();
   state.ranks = after;
   state.recurrence.set(now);
 }

@@ -1,5 +1,6 @@
 //===- CompiledModels.cpp - Packages compiled in this process -------------===//
 
+#include "Measured.h"
 #include "ModelCompiler.h"
 
 #include "codegen/cpu/CpuCodegen.h"
@@ -101,12 +102,33 @@ Result<Graph> readGraph(const BenchOptions &options,
   return std::move(*graph);
 }
 
-/// A copy whose states have another form; its schedule is made anew.
-Graph withForm(mlir::ModuleOp graph, ss::Form form) {
+/// A copy whose states have a dense form; its schedule is made anew.
+Graph withForm(mlir::ModuleOp graph, DenseForm form) {
   Graph copy(llvm::cast<mlir::ModuleOp>(graph->clone()));
   copy->walk([](ss::ScheduleOp schedule) { schedule.erase(); });
-  copy->walk([&](ss::LayerOp layer) { layer.setForm(form); });
+  copy->walk([&](ss::LayerOp layer) {
+    layer.setForm(form == DenseForm::Deferred ? ss::Form::deferred
+                                              : ss::Form::dense);
+    if (form == DenseForm::DenseF32)
+      layer.setStorage(ss::Storage::f32);
+    if (form != DenseForm::Dense)
+      layer.removeRoundingAttr(); // they round to nearest, or not at all
+  });
   return copy;
+}
+
+/// Those that say something beside the graph's storage.
+std::vector<DenseForm> formsBeside(mlir::ModuleOp graph) {
+  bool narrow = false, bytes = false;
+  graph->walk([&](ss::LayerOp layer) {
+    narrow |= layer.getStorage() != ss::Storage::f32;
+    bytes |= layer.getStorage() == ss::Storage::fp8;
+  });
+  if (bytes)
+    return {DenseForm::DenseF32};
+  if (narrow)
+    return {std::begin(kDenseForms), std::end(kDenseForms)};
+  return {DenseForm::Dense, DenseForm::Deferred};
 }
 
 /// The highest level of instructions that this processor runs.
@@ -166,9 +188,8 @@ Result<double> ss_bench::compileModels(const BenchOptions &options,
       std::chrono::steady_clock::now() - begin;
   if (!options.dense)
     return passed.count();
-  for (const auto &[form, name] : {std::pair{ss::Form::dense, "dense"},
-                                   {ss::Form::deferred, "deferred"}})
-    if (Status wrong = compile(*withForm(**graph, form), name))
+  for (DenseForm form : formsBeside(**graph))
+    if (Status wrong = compile(*withForm(**graph, form), keyOf(form)))
       return *wrong;
   return passed.count();
 }

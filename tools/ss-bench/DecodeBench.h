@@ -52,6 +52,8 @@ private:
   void chooseSemantics(Followed &state, const TokenInputs &token,
                        const std::vector<float> &y) const;
   void follow(Followed &state, int32_t set, bool compacts);
+  std::vector<double> allowedLosses(const Followed &state,
+                                    const std::vector<int32_t> &after) const;
   void checkCompacted(Followed &state, const std::vector<float> &states);
 
   int32_t batch, period;

@@ -46,7 +46,7 @@ LayerImage imageOf(const LayerManifest &layer, bool holdsDense,
       std::min<int32_t>(sizes.maxRank, int32_t(sizes.breakEvenRank));
   image.count = layer.buffer / 2;
   for (int32_t head = 0; head < shape.heads; ++head) {
-    int32_t rank = profile.draw(random, most);
+    int32_t rank = profile.draw(random, most, layer.type);
     const bool dense = rank < 0 || rank >= sizes.breakEvenRank;
     if (dense)
       rank = sizes.denseFallback ? -1 : most;

@@ -4,12 +4,35 @@
 
 #include "engine/MemoryParts.h"
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace ss_bench {
+
+/// The dense forms of the same model that are measured beside it.
+enum class DenseForm : size_t {
+  Dense,    ///< reads and writes in every step
+  Deferred, ///< writes once in K steps
+  DenseF32, ///< beside narrow rows: the first of them in f32
+};
+constexpr DenseForm kDenseForms[] = {DenseForm::Dense, DenseForm::Deferred,
+                                     DenseForm::DenseF32};
+/// Something of each of them.
+template <typename T> class OfForms {
+public:
+  T &operator[](DenseForm form) { return all[size_t(form)]; }
+  const T &operator[](DenseForm form) const { return all[size_t(form)]; }
+
+private:
+  std::array<T, std::size(kDenseForms)> all{};
+};
+/// "own_dense", as the JSON's keys begin.
+const char *keyOf(DenseForm form);
 
 /// The kernels of one package at one batch size. Times are microseconds per
 /// layer and step; bytes and operations are those of one layer and step.
@@ -25,7 +48,7 @@ struct Measured {
   int64_t timedSteps = 0;
 
   /// Steps of the dense forms that were measured with it; 0: none was.
-  double denseStep = 0, deferredStep = 0;
+  OfForms<double> denseSteps;
 
   double heldDense = 0;          ///< share of the states, of factored layers
   double meanRank = 0;           ///< when a period begins, of the others
@@ -46,6 +69,8 @@ struct Measured {
   // what the policy allows them to drop.
   double outputError = 0, stateError = 0, compactionError = 0;
   int32_t checkedStates = 0, checkedCompactions = 0;
+  /// Of those compactions, the ones whose policy says what they may drop.
+  int32_t judgedCompactions = 0;
   /// What states may differ by more because their storage rounds them.
   double rounding = 0;
 
@@ -91,32 +116,24 @@ struct ShapeName {
 struct BatchResult {
   int32_t batch = 0;
   std::vector<Measured> ours;
-  std::optional<Measured> dense;    ///< reads and writes in every step
-  std::optional<Measured> deferred; ///< writes once in K steps
+  OfForms<std::optional<Measured>> dense;
 
-  /// What was measured together: ours, then the dense forms there are.
-  void add(const std::vector<Measured> &found, bool hasDense,
-           bool hasDeferred) {
+  /// What was measured together: ours, then the given dense forms.
+  void add(const std::vector<Measured> &found,
+           const std::vector<DenseForm> &forms) {
     Measured mine = found[0];
-    size_t next = 1;
-    auto take = [&](bool has, std::optional<Measured> &form, double &step) {
-      if (!has)
-        return;
-      step = found[next].step;
-      if (!form)
-        form = found[next];
-      ++next;
-    };
-    take(hasDense, dense, mine.denseStep);
-    take(hasDeferred, deferred, mine.deferredStep);
+    for (size_t i = 0; i < forms.size(); ++i) {
+      mine.denseSteps[forms[i]] = found[i + 1].step;
+      if (!dense[forms[i]])
+        dense[forms[i]] = found[i + 1];
+    }
     ours.push_back(mine);
   }
   /// The same dense forms for all of ours.
   void compareAll() {
-    for (Measured &m : ours) {
-      m.denseStep = dense ? dense->step : 0;
-      m.deferredStep = deferred ? deferred->step : 0;
-    }
+    for (Measured &m : ours)
+      for (DenseForm form : kDenseForms)
+        m.denseSteps[form] = dense[form] ? dense[form]->step : 0;
   }
 };
 
@@ -130,14 +147,19 @@ struct StartResult {
 struct BenchResult {
   std::string model; ///< a package, a preset or a graph
   std::string storage; ///< of the first layer
+  OfForms<std::string> denseStorage; ///< the same of the dense forms there are
   int32_t buffer = 0, active = 0;
   std::string profile, device;
+  std::vector<std::string> notes; ///< what a reader must know, in lines
   ShapeName shape; ///< of the first layer
   int32_t layers = 0;
   double copyBandwidth = 0; ///< bytes a second, read and written
   std::vector<BatchResult> batches;
   std::vector<Served> served;
   std::optional<StartResult> start;
+
+  /// "own dense"; where rows are narrow "own dense f16".
+  std::string nameOf(DenseForm form) const;
 };
 
 } // namespace ss_bench

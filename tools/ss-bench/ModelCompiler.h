@@ -10,7 +10,8 @@ namespace ss_bench {
 
 /// Compiles the preset, config.json or graph of the options for their device
 /// into the package `folder`/ours, and its dense forms, unless they are not
-/// wanted, into `folder`/dense and `folder`/deferred. Returns the seconds that
+/// wanted, into folders that keyOf() names. Matrices are not stored in 8 bits:
+/// beside such rows there is the dense form in f32 alone. Returns the seconds that
 /// the first took. An error where ss-bench was built without the compiler.
 sinkstate::Result<double> compileModels(const BenchOptions &options,
                                         const std::string &folder);

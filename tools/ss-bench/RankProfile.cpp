@@ -3,7 +3,6 @@
 #include "RankProfile.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <fstream>
 #include <iterator>
@@ -14,6 +13,9 @@ using sinkstate::Error;
 
 /// The rank of a part whose states are dense.
 constexpr int32_t kDense = -1;
+
+/// As ss_layer_info::type has them.
+constexpr const char *kLayerTypes[] = {"mamba2", "gdn", "kda"};
 
 sinkstate::Result<RankProfile> RankProfile::parse(const std::string &text) {
   RankProfile profile;
@@ -90,7 +92,8 @@ RankProfile::parseTrace(const std::string &file) {
   std::string type;
   int64_t count = 0;
   for (const std::string &word : wordsOf(stream)) {
-    if (std::isalpha(static_cast<unsigned char>(word[0]))) {
+    if (std::find(std::begin(kLayerTypes), std::end(kLayerTypes), word) !=
+        std::end(kLayerTypes)) {
       type = word;
       continue;
     }
@@ -100,8 +103,9 @@ RankProfile::parseTrace(const std::string &file) {
     if (parsed.ec != std::errc() || parsed.ptr != end || rank < kDense)
       return Error{file + ": rank " + std::to_string(count + 1) + " is '" +
                    word +
-                   "', expected whole numbers of at least -1, and names of "
-                   "layer types, with spaces, commas or lines between them"};
+                   "', expected whole numbers of at least -1, and the layer "
+                   "types mamba2, gdn and kda, with spaces, commas or lines "
+                   "between them"};
     ++all[rank], ++count;
     if (!type.empty())
       ++ofTypes[type][rank];
@@ -130,6 +134,14 @@ int32_t RankProfile::draw(std::mt19937_64 &random, int32_t most,
     return std::min(most, std::uniform_int_distribution<int32_t>(
                               part.low, part.high)(random));
   }
+  return most;
+}
+
+int32_t RankProfile::largest(const std::string &layerType) const {
+  const auto ofType = ofTypes.find(layerType);
+  int32_t most = kDense;
+  for (const Part &part : ofType == ofTypes.end() ? parts : ofType->second)
+    most = std::max(most, part.high);
   return most;
 }
 

@@ -37,6 +37,10 @@ public:
   int32_t draw(std::mt19937_64 &random, int32_t most,
                const std::string &layerType = "") const;
 
+  /// The largest rank that draw() may give where nothing bounds it; -1: all are
+  /// dense.
+  int32_t largest(const std::string &layerType) const;
+
 private:
   struct Part {
     double share;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <Eigen/Eigenvalues>
+
 using namespace ss_bench;
 
 namespace {
@@ -125,4 +127,31 @@ Recurrence::stateErrors(const std::vector<float> &states) const {
     errors.push_back(std::isfinite(error) ? error : HUGE_VAL);
   }
   return errors;
+}
+
+/// From the eigenvalues of the Gram matrix, of the shorter side: rounding of
+/// 1e-16 |H|^2 there is 1e-8 |H| here.
+std::vector<double> Recurrence::tails(int32_t rank) const {
+  using Matrix =
+      Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  std::vector<double> shares;
+  for (int64_t head = 0; head < layer.heads; ++head) {
+    const Eigen::Map<const Matrix> state(&h[size_t(head * size())], layer.dv,
+                                         layer.dk);
+    Eigen::MatrixXd gram;
+    if (layer.dv <= layer.dk)
+      gram.noalias() = state * state.transpose();
+    else
+      gram.noalias() = state.transpose() * state;
+    // Ascending.
+    const Eigen::VectorXd squares =
+        Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(
+            gram, Eigen::EigenvaluesOnly)
+            .eigenvalues()
+            .cwiseMax(0);
+    const Eigen::Index left = std::max<Eigen::Index>(squares.size() - rank, 0);
+    shares.push_back(std::sqrt(squares.head(left).sum()) /
+                     std::max(norm(head), 1e-30));
+  }
+  return shares;
 }

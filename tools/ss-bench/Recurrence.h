@@ -49,6 +49,10 @@ public:
   /// |H' - H| / |H| of every head.
   std::vector<double> stateErrors(const std::vector<float> &states) const;
 
+  /// What the best approximation of every head by `rank` components leaves out,
+  /// |H - H_rank| / |H|, from the singular values.
+  std::vector<double> tails(int32_t rank) const;
+
 private:
   double logDecay(const TokenInputs &token, const Semantics &semantics,
                   int64_t head, int64_t channel) const;

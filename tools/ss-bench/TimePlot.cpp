@@ -66,12 +66,10 @@ std::vector<Line> linesOf(const BenchResult &result,
       add("decode and compaction, " + m.data, m.batch, m.step, true);
       add("decode alone, " + m.data, m.batch, m.decodeOnly, true);
     }
-  for (const BatchResult &batch : result.batches)
-    if (batch.dense)
-      add("own dense", batch.batch, batch.dense->step, false);
-  for (const BatchResult &batch : result.batches)
-    if (batch.deferred)
-      add("own deferred", batch.batch, batch.deferred->step, false);
+  for (DenseForm form : kDenseForms)
+    for (const BatchResult &batch : result.batches)
+      if (const auto &dense = batch.dense[form])
+        add(result.nameOf(form), batch.batch, dense->step, false);
   for (const Baseline *baseline : baselines.of(result.shape, 0))
     add(baseline->kernel + " " + baseline->state, baseline->batch,
         baseline->microseconds, false);

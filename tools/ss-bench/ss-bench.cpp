@@ -30,10 +30,13 @@
 #include "TimePlot.h"
 
 #include "capi/Failure.h"
+#include "state/LayerLayout.h"
 #include "sinkstate/sinkstate.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <new>
+#include <set>
 
 using namespace ss_bench;
 using sinkstate::Result;
@@ -86,28 +89,29 @@ BatchResult measureBatch(BenchMachine &machine, const BenchModels &models,
   };
   const bool together = machine.measuresTogether();
   auto ours = bench(models.ours);
-  std::unique_ptr<DecodeBench> dense, deferred;
-  if (together)
-    dense = bench(models.dense), deferred = bench(models.deferred);
+  std::vector<DenseForm> forms;
+  std::vector<std::unique_ptr<DecodeBench>> beside;
+  for (DenseForm form : kDenseForms)
+    if (together && models.dense[form]) {
+      forms.push_back(form);
+      beside.push_back(bench(models.dense[form]));
+    }
   for (DataKind kind : options.data)
     for (bool staggered : options.staggered) {
       std::vector<DecodeBench *> all = {ours.get()};
-      for (DecodeBench *form : {dense.get(), deferred.get()})
-        if (form)
-          all.push_back(form);
-      const std::vector<Measured> found =
-          measureTogether(machine, all, kind, staggered, options.steps);
-      result.add(found, dense != nullptr, deferred != nullptr);
+      for (const auto &form : beside)
+        all.push_back(form.get());
+      result.add(
+          measureTogether(machine, all, kind, staggered, options.steps), forms);
     }
   if (together)
     return result;
   // Each on its own: all of them may not fit at the same time.
   ours.reset();
-  for (const auto &[package, to] : {std::pair{&models.dense, &result.dense},
-                                    {&models.deferred, &result.deferred}})
-    if (auto form = bench(*package))
-      *to = measureTogether(machine, {form.get()}, options.data.front(), true,
-                            options.steps)[0];
+  for (DenseForm form : kDenseForms)
+    if (auto alone = bench(models.dense[form]))
+      result.dense[form] = measureTogether(
+          machine, {alone.get()}, options.data.front(), true, options.steps)[0];
   result.compareAll();
   return result;
 }
@@ -140,6 +144,31 @@ void describe(BenchResult &result, const BenchModels &models,
   result.shape = {first.type, first.heads, first.keyHeads, first.dv, first.dk};
   result.storage = sinkstate::runtime::storageName(first.storage);
   result.buffer = first.buffer, result.active = first.active;
+  for (DenseForm form : kDenseForms)
+    if (models.dense[form])
+      result.denseStorage[form] = sinkstate::runtime::storageName(
+          models.dense[form]->manifest().layers.front().storage);
+}
+
+/// Says where the profile has larger ranks than states may have in factors.
+void noteBounds(BenchResult &result, const BenchModels &models,
+                const RankProfile &profile) {
+  std::set<std::string> seen;
+  for (const auto &layer : models.ours->manifest().layers) {
+    if (layer.denseForm || !seen.insert(layer.type).second)
+      continue;
+    const auto breakEven =
+        sinkstate::runtime::LayerLayout(layer, 1, true).breakEvenRank;
+    const int64_t most = std::min<int64_t>(
+        breakEven, layer.rank - layer.buffer - layer.draft);
+    const int32_t largest = profile.largest(layer.type);
+    if (largest > most)
+      result.notes.push_back(
+          "The profile has ranks up to " + std::to_string(largest) +
+          ", states of " + layer.type + " layers at most " +
+          std::to_string(most) +
+          " in factors: larger ones have that many, or are dense.");
+  }
 }
 
 bool allCorrect(const BenchResult &result) {
@@ -147,8 +176,8 @@ bool allCorrect(const BenchResult &result) {
     for (const Measured &m : batch.ours)
       if (!isCorrect(m))
         return false;
-    for (const auto *form : {&batch.dense, &batch.deferred})
-      if (*form && !isCorrect(**form))
+    for (DenseForm form : kDenseForms)
+      if (batch.dense[form] && !isCorrect(*batch.dense[form]))
         return false;
   }
   return true;
@@ -159,6 +188,7 @@ int measure(const BenchModels &models, const BenchOptions &options,
             Outputs &outputs) {
   BenchResult result;
   describe(result, models, options);
+  noteBounds(result, models, profile);
   if (options.start)
     result.start = measureStart(models, options);
   const auto machine = options.device == DeviceKind::Cuda

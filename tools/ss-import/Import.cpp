@@ -26,15 +26,21 @@ static constexpr unsigned kMostNestedLevels = 256;
 
 llvm::Error sinkstate::setPolicy(ImportOptions &options, StringRef text) {
   auto [word, number] = text.split(':');
-  std::optional<ss::PolicyKind> kind = ss::symbolizePolicyKind(word);
+  // A fixed rank beside the sink, which is no component of it.
+  const bool isSink = word == "sink";
+  std::optional<ss::PolicyKind> kind =
+      isSink ? ss::PolicyKind::fixed : ss::symbolizePolicyKind(word);
   double value;
   if (!kind || number.empty() || number.getAsDouble(value) ||
       !std::isfinite(value))
     return llvm::createStringError(
         "policy is '" + text + "', expected KIND:NUMBER with KIND one of " +
-        ss::listKeywords<ss::PolicyKind>() + ", such as relative:0.03");
+        ss::listKeywords<ss::PolicyKind>() +
+        ", such as relative:0.03, or sink:RANK for form sink");
   options.policyKind = *kind;
   options.policyValue = value;
+  if (isSink)
+    options.form = ss::Form::sink;
   return llvm::Error::success();
 }
 

@@ -32,7 +32,8 @@ struct ImportOptions {
   ss::Form form = ss::Form::factored;
 };
 
-/// Sets the policy from "KIND:VALUE", such as "relative:0.03" or "fixed:16".
+/// Sets the policy from "KIND:VALUE", such as "relative:0.03" or "fixed:16", and
+/// form sink with fixed:R where it is "sink:R".
 llvm::Error setPolicy(ImportOptions &options, llvm::StringRef text);
 
 /// Reads a config.json, or the one in a folder, and makes the module with its

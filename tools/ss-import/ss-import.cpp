@@ -36,7 +36,8 @@ static cl::opt<std::string>
            cl::value_desc("file"), cl::init("-"), cl::cat(category));
 static cl::opt<std::string>
     policy("policy",
-           cl::desc("relative:EPS, fixed:RANK, energy:SHARE or budget:BYTES"),
+           cl::desc("relative:EPS, fixed:RANK, energy:SHARE, budget:BYTES, or "
+                    "sink:RANK (form sink and fixed:RANK)"),
            cl::value_desc("kind:value"), cl::init("relative:0.03"),
            cl::cat(category));
 static cl::opt<long> active(
@@ -78,7 +79,8 @@ static cl::opt<ss::Form> form(
                           "as matrices that are written once in --buffer "
                           "tokens"),
                clEnumValN(ss::Form::sink, "sink",
-                          "low-rank, with a sink; needs --policy fixed:RANK")),
+                          "low-rank, with a sink; needs --policy fixed:RANK, "
+                          "or --policy sink:RANK alone")),
     cl::init(ss::Form::factored), cl::cat(category));
 
 static int fail(const Twine &message) {
@@ -97,7 +99,12 @@ static llvm::Expected<ImportOptions> readOptions() {
     options.core = core;
   options.storage = storage;
   options.rounding = rounding;
-  options.form = form;
+  if (form.getNumOccurrences() && options.form == ss::Form::sink &&
+      form != ss::Form::sink)
+    return llvm::createStringError("--form is given, but --policy " + policy +
+                                   " makes it sink; leave it out");
+  if (form.getNumOccurrences())
+    options.form = form;
   if (options.policyKind != ss::PolicyKind::fixed)
     return options;
   for (auto *option : {&active, &buffer})

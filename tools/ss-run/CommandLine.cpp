@@ -39,7 +39,8 @@ const ValueOption valueOptions[] = {
      "with --policy sink: the heads' mean values, of --calibrate-sink"},
     {"calibrate-sink", &OptionTexts::calibrateSink, "TEXT",
      "measure the mean value of every head over TEXT, with dense states, and "
-     "write it to the file of -o (safetensors); nothing else is done"},
+     "write it to the file of -o (safetensors); nothing else is done. Takes "
+     "--model, --tokens and --threads"},
     {"o", &OptionTexts::output, "FILE", "what --calibrate-sink writes"},
     {"quality", &OptionTexts::quality, "POLICY[/STORAGE[/ROUNDING]],...",
      "decode with several policies and storages side by side instead of one; "
@@ -148,12 +149,23 @@ bool setFlag(std::string_view name, CommandLine &line) {
   return false;
 }
 
-/// "-o", "--model".
-std::string dashed(const std::string &name) {
+} // namespace
+
+std::string ss_run::dashed(const std::string &name) {
   return (name.size() == 1 ? "-" : "--") + name;
 }
 
-} // namespace
+std::vector<std::string> ss_run::givenOptions(const OptionTexts &texts) {
+  std::vector<std::string> names;
+  for (const ValueOption &option : valueOptions)
+    if (!(texts.*option.value).empty())
+      names.push_back(option.name);
+  if (texts.timing)
+    names.push_back("timing");
+  if (texts.stats)
+    names.push_back("stats");
+  return names;
+}
 
 Result<CommandLine>
 ss_run::readCommandLine(std::span<const char *const> arguments) {

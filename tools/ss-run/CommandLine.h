@@ -6,6 +6,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 namespace ss_run {
 
@@ -20,6 +21,12 @@ struct CommandLine {
 ///
 ///   readCommandLine({"--tokens=3", "--timing"}) -> texts.tokens == "3"
 Result<CommandLine> readCommandLine(std::span<const char *const> arguments);
+
+/// "-o", "--model".
+std::string dashed(const std::string &name);
+
+/// The names of all options that were given, without dashes.
+std::vector<std::string> givenOptions(const OptionTexts &texts);
 
 /// What --help prints.
 std::string helpText();

@@ -1,12 +1,14 @@
 //===- Options.cpp - What the user asks of ss-run -------------------------===//
 
-#include "Options.h"
+#include "CommandLine.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <iterator>
+#include <utility>
 
 using namespace ss_run;
 
@@ -30,8 +32,8 @@ public:
   void fail(const char *option, const std::string &found,
             const std::string &expected) {
     if (!status)
-      status = Error{std::string("--") + option + ": found " + found +
-                     ", expected " + expected};
+      status = Error{dashed(option) + ": found " + found + ", expected " +
+                     expected};
   }
 
   int integer(const char *option, const std::string &text, int byDefault,
@@ -79,6 +81,9 @@ void applyPolicy(Checker &checker, const OptionTexts &texts,
   if (isSink)
     checker.given("sink", texts.sink,
                   "a file of --calibrate-sink with --policy sink");
+  else if (!texts.sink.empty() && texts.package.empty())
+    checker.fail("sink", "a value with --policy " + toString(options.policy),
+                 "it with --policy sink:R or a package of form sink");
   if (isSink || options.policy.kind == PolicyKind::Fixed) {
     const int rank = static_cast<int>(options.policy.value);
     const std::string expected = std::to_string(rank) +
@@ -209,6 +214,35 @@ void checkPackage(Checker &checker, const RunOptions &options) {
     if (given)
       checker.fail(option, "a value",
                    "none with --package, whose kernels have their own");
+}
+
+/// Whether two paths name one file, by whatever way.
+bool isSameFile(const std::string &one, const std::string &other) {
+  std::error_code ignored;
+  const auto whole = [&](const std::string &path) {
+    return std::filesystem::weakly_canonical(
+        std::filesystem::absolute(path, ignored), ignored);
+  };
+  return one == other || whole(one) == whole(other);
+}
+
+/// Each of them is a file of its own.
+void checkOutputs(Checker &checker, const OptionTexts &texts) {
+  const std::pair<const char *, const std::string *> outputs[] = {
+      {"json", &texts.json}, {"svg", &texts.svg}, {"ranks", &texts.ranks}};
+  for (const auto &later : outputs)
+    for (const auto &earlier : outputs) {
+      if (&earlier == &later)
+        break;
+      if (!earlier.second->empty() && !later.second->empty() &&
+          isSameFile(*earlier.second, *later.second))
+        checker.fail(later.first,
+                     "'" + *later.second + "', which " +
+                         dashed(earlier.first) + " names too",
+                     "another file");
+    }
+  if (!texts.output.empty())
+    checker.fail("o", "a value", "it with --calibrate-sink, whose file it is");
 }
 
 void applyKernelChoices(Checker &checker, const OptionTexts &texts,
@@ -365,9 +399,7 @@ Result<RunOptions> ss_run::checkOptions(const OptionTexts &texts,
   if (!texts.seed.empty() && !parseWhole(texts.seed, options.seed))
     checker.fail("seed", "'" + texts.seed + "'",
                  "an integer from 0 to 18446744073709551615");
-  if (!options.json.empty() && options.json == options.svg)
-    checker.fail("svg", "'" + options.svg + "', which --json names too",
-                 "another file");
+  checkOutputs(checker, texts);
   applyDenseRun(checker, texts, compiler, options);
   applyPolicy(checker, texts, options);
   applyKernelChoices(checker, texts, options);
@@ -395,17 +427,11 @@ Result<CalibrationOptions> ss_run::checkCalibration(const OptionTexts &texts) {
                                    maxCount);
   options.threads =
       checker.integer("threads", texts.threads, options.threads, 1, 1024);
-  const struct {
-    const char *name;
-    bool given;
-  } others[] = {{"text", !texts.text.empty()},
-                {"policy", !texts.policy.empty()},
-                {"quality", !texts.quality.empty()},
-                {"package", !texts.package.empty()},
-                {"sink", !texts.sink.empty()}};
-  for (const auto &[name, given] : others)
-    if (given)
-      checker.fail(name, "a value", "none with --calibrate-sink");
+  const char *const own[] = {"calibrate-sink", "model", "o", "tokens",
+                             "threads"};
+  for (const std::string &name : givenOptions(texts))
+    if (std::find(std::begin(own), std::end(own), name) == std::end(own))
+      checker.fail(name.c_str(), "a value", "none with --calibrate-sink");
   if (checker.status)
     return std::move(*checker.status);
   return options;

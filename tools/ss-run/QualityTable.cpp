@@ -65,7 +65,8 @@ std::span<const float> rowOf(const Matrix &logits, int row) {
 Status compare(Decoder &dense, Progress &progress, int step,
                const std::vector<uint8_t> &next, const MeasureOptions &options) {
   Quality &quarter =
-      progress.quarters[int64_t(step) * kQuarters / options.tokens];
+      progress.quarters[int64_t(step - options.from) * kQuarters /
+                        (options.tokens - options.from)];
   for (int request = 0; request < options.batch; ++request) {
     const auto exact = rowOf(dense.logits(), request);
     const auto other = rowOf(progress.decoder.logits(), request);
@@ -103,6 +104,8 @@ ss_run::measureQuality(const Model &model, const TokenSource &text,
     for (Progress &progress : all) {
       if (Status status = progress.decoder.step(tokens))
         return std::move(*status);
+      if (step < options.from)
+        continue;
       if (Status status = progress.sample())
         return std::move(*status);
       if (Status status = compare(exact, progress, step, next, options))
@@ -114,9 +117,10 @@ ss_run::measureQuality(const Model &model, const TokenSource &text,
   }
   QualityTable table;
   table.tokens = options.tokens;
+  table.from = options.from;
   table.batch = options.batch;
   for (Progress &progress : all) {
-    if (Status status = progress.finish(options.tokens))
+    if (Status status = progress.finish(options.tokens - options.from))
       return std::move(*status);
     table.bitsPerByteDense = progress.all.bitsPerByteDense();
     table.denseBytes = progress.denseBytes;
@@ -127,7 +131,10 @@ ss_run::measureQuality(const Model &model, const TokenSource &text,
 
 std::string ss_run::formatQuality(const QualityTable &table) {
   std::string text =
-      "| policy and storage | bits per byte (dense " +
+      table.from == 0 ? ""
+                      : "Quality and bytes from token " +
+                            std::to_string(table.from) + " on\n\n";
+  text += "| policy and storage | bits per byte (dense " +
       format("%.4f", table.bitsPerByteDense) +
       ") | KL to dense, nats | by quarters | live bytes, mean | live bytes, "
       "peak | allocated, peak |\n| --- | --- | --- | --- | --- | --- | --- |\n";
@@ -155,6 +162,7 @@ std::string ss_run::formatQualityJson(const QualityTable &table,
   root["version"] = 1;
   root["ss_version"] = version;
   root["tokens"] = table.tokens;
+  root["from"] = table.from;
   root["batch"] = table.batch;
   root["bits_per_byte_dense"] = table.bitsPerByteDense;
   root["dense_bytes"] = table.denseBytes;

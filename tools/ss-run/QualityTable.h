@@ -29,12 +29,13 @@ struct VariantQuality {
 struct QualityTable {
   double bitsPerByteDense = 0;
   int64_t denseBytes = 0; ///< of dense states in f32
-  int tokens = 0, batch = 0;
+  int tokens = 0, from = 0, batch = 0;
   std::vector<VariantQuality> variants;
 };
 
 /// Decodes the text once with dense states and once with every variant's, token
-/// by token side by side. `options.generate` is not looked at.
+/// by token side by side. At least four tokens are measured, from `options.from`
+/// on; `options.generate` is not looked at.
 tiny_hybrid::Result<QualityTable>
 measureQuality(const tiny_hybrid::Model &model, const TokenSource &text,
                tiny_hybrid::StateBackend &dense,

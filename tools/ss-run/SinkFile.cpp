@@ -81,7 +81,8 @@ std::string ss_run::formatMeans(const Config &config, const MeanValues &means) {
 }
 
 Result<MeanValues> ss_run::readMeans(const std::string &path,
-                                     const Config &config) {
+                                     const Config &config,
+                                     std::vector<int> &without) {
   Result<SafetensorsFile> file = SafetensorsFile::open(path);
   if (!file)
     return file.takeError();
@@ -90,11 +91,19 @@ Result<MeanValues> ss_run::readMeans(const std::string &path,
     if (config.layers[layer] == LayerKind::Attention)
       continue;
     const RecurrentSizes &sizes = config.recurrent(config.layers[layer]);
+    if (!file->tensors().contains(nameOf(int(layer)))) {
+      without.push_back(int(layer));
+      means[int(layer)].resize(size_t(sizes.heads) * size_t(sizes.dv));
+      continue;
+    }
     Result<std::vector<float>> mean =
         file->readFloats(nameOf(int(layer)), {sizes.heads, sizes.dv});
     if (!mean)
       return mean.takeError();
     means[int(layer)] = std::move(*mean);
   }
+  if (without.size() == means.size())
+    return Error{path + ": found no tensor layers.N.vbar of a recurrent layer, "
+                        "expected a file of --calibrate-sink"};
   return means;
 }

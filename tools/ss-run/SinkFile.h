@@ -26,9 +26,11 @@ measureMeans(const tiny_hybrid::Model &model, const TokenSource &text,
 std::string formatMeans(const tiny_hybrid::Config &config,
                         const MeanValues &means);
 
-/// Reads such a file; every recurrent layer of the model must be there.
+/// Reads such a file. A recurrent layer that is not in it has mean values of
+/// zero, which is no sink, and is named in `without`; one at least is there.
 tiny_hybrid::Result<MeanValues> readMeans(const std::string &path,
-                                          const tiny_hybrid::Config &config);
+                                          const tiny_hybrid::Config &config,
+                                          std::vector<int> &without);
 
 } // namespace ss_run
 

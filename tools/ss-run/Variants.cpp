@@ -1,8 +1,9 @@
 //===- Variants.cpp - What --quality compares -----------------------------===//
 
-#include "Options.h"
+#include "CommandLine.h"
 
 #include <algorithm>
+#include <iterator>
 
 using namespace ss_run;
 
@@ -21,21 +22,40 @@ std::vector<std::string> split(const std::string &text, char separator) {
 
 /// What belongs to one run alone.
 Status checkAlone(const OptionTexts &texts) {
-  const struct {
-    const char *name;
-    bool given;
-  } others[] = {{"policy", !texts.policy.empty()},
-                {"storage", !texts.storage.empty()},
-                {"rounding", !texts.rounding.empty()},
-                {"package", !texts.package.empty()},
-                {"generate", !texts.generate.empty()},
-                {"timing", texts.timing},
-                {"stats", texts.stats}};
-  for (const auto &[name, given] : others)
-    if (given)
-      return Error{std::string("--quality: found it with --") + name +
-                   ", expected one of the two: it runs policies and storages "
-                   "of its own"};
+  const char *const ofVariants[] = {"policy", "storage", "rounding", "package"};
+  const char *const ofOne[] = {"generate", "seed",   "ranks",
+                               "o",        "timing", "stats"};
+  const auto isIn = [](const auto &names, const std::string &name) {
+    return std::find(std::begin(names), std::end(names), name) !=
+           std::end(names);
+  };
+  for (const std::string &name : givenOptions(texts)) {
+    const std::string found = "--quality: found it with " + dashed(name) +
+                              ", expected one of the two";
+    if (isIn(ofVariants, name))
+      return Error{found + ": it runs policies and storages of its own"};
+    if (isIn(ofOne, name))
+      return Error{found};
+  }
+  return std::nullopt;
+}
+
+/// Every quarter of what is measured has a token, and a sink is of use.
+Status checkTogether(const OptionTexts &texts,
+                     const std::vector<RunOptions> &variants) {
+  const RunOptions &common = variants.front();
+  if (common.tokens - common.from < 4)
+    return Error{"--quality: found " +
+                 std::to_string(common.tokens - common.from) +
+                 " tokens to measure, expected at least 4, one for each "
+                 "quarter: see --tokens and --from"};
+  const auto isSink = [](const RunOptions &options) {
+    return options.policy.kind == PolicyKind::Sink;
+  };
+  if (!texts.sink.empty() &&
+      std::none_of(variants.begin(), variants.end(), isSink))
+    return Error{"--sink: found a value, expected it with a policy sink:R in "
+                 "--quality"};
   return std::nullopt;
 }
 
@@ -62,11 +82,15 @@ ss_run::checkVariants(const OptionTexts &texts, CompilerHalf compiler) {
     one.policy = parts[0];
     one.storage = parts.size() > 1 ? parts[1] : "";
     one.rounding = parts.size() > 2 ? parts[2] : "";
+    if (!parts[0].starts_with("sink"))
+      one.sink.clear();
     Result<RunOptions> options = checkOptions(one, compiler);
     if (!options)
       return Error{"--quality '" + entry + "': " + options.takeError().message};
     variants.push_back(std::move(*options));
   }
+  if (Status status = checkTogether(texts, variants))
+    return std::move(*status);
   return variants;
 }
 

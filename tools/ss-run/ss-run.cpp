@@ -16,6 +16,7 @@
 #include "StartUp.h"
 #include "Svg.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <unistd.h>
@@ -146,10 +147,17 @@ struct States {
   Status makeCompressed(const RunOptions &options, const Model &model) {
     MeanValues sinks;
     if (!options.sink.empty()) {
-      Result<MeanValues> read = readMeans(options.sink, model.config);
+      std::vector<int> without;
+      Result<MeanValues> read =
+          readMeans(options.sink, model.config, without);
       if (!read)
         return read.takeError();
       sinks = std::move(*read);
+      for (int layer : without)
+        std::fprintf(stderr,
+                     "ss-run: %s: no mean values of layer %d: its heads have "
+                     "no sink\n",
+                     options.sink.c_str(), layer);
     }
     auto made = EngineBackend::create(compressedKernels->package(),
                                       engineOptions(options), model.config,
@@ -157,6 +165,12 @@ struct States {
     if (!made)
       return made.takeError();
     compressed = std::move(*made);
+    const auto &layers = compressed->layers();
+    if (!sinks.empty() &&
+        std::none_of(layers.begin(), layers.end(),
+                     [](const ss_layer_info &layer) { return layer.sink_form; }))
+      return Error{"--sink: found it with a package that has no layer of form "
+                   "sink, expected one made with --policy sink:R"};
     if (options.prefill > 0)
       prefill = std::make_unique<PrefillBackend>(
           *compressed, model.config, options.batch, options.threads,
@@ -177,6 +191,11 @@ struct States {
       return made.takeError();
     dense = std::move(*made);
     return std::nullopt;
+  }
+
+  /// What the compressed run decodes with.
+  StateBackend &decoding() {
+    return prefill ? static_cast<StateBackend &>(*prefill) : *compressed;
   }
 
 private:
@@ -262,11 +281,8 @@ Status run(const RunOptions &options) {
   MeasureOptions how{options.tokens,  options.from,     options.batch,
                      options.threads, options.generate, options.seed,
                      [&](int done) { line.show(done); }};
-  StateBackend &compressed =
-      states.prefill ? static_cast<StateBackend &>(*states.prefill)
-                     : *states.compressed;
   Result<Measurement> measurement =
-      measure(*model, *text, *states.dense, compressed, probe, how);
+      measure(*model, *text, *states.dense, states.decoding(), probe, how);
   line.clear();
   phases.decode = lap();
   phases.init = states.prefill ? states.prefill->initSeconds() : 0;
@@ -318,7 +334,7 @@ Status compareVariants(const std::vector<RunOptions> &variants) {
     if (Status status = states[i].makeCompressed(variants[i], *model))
       return status;
     probes.push_back(std::make_unique<EngineProbe>(*states[i].compressed));
-    compared.push_back({nameVariant(variants[i]), states[i].compressed.get(),
+    compared.push_back({nameVariant(variants[i]), &states[i].decoding(),
                         probes.back().get()});
   }
   ProgressLine line(common.tokens);
@@ -340,10 +356,13 @@ Status compareVariants(const std::vector<RunOptions> &variants) {
             commit(*outputs.json, formatQualityJson(*table, SS_VERSION)))
       return status;
   if (outputs.svg)
-    return commit(*outputs.svg, drawQuality(
-        *table, common.model + ", " + std::to_string(common.tokens) +
-                    " tokens"));
-  return std::nullopt;
+    if (Status status = commit(
+            *outputs.svg,
+            drawQuality(*table, common.model + ", tokens " +
+                                    std::to_string(common.from) + " to " +
+                                    std::to_string(common.tokens))))
+      return status;
+  return tiny_hybrid::finishStandardOutput();
 }
 
 Status calibrate(const CalibrationOptions &options) {
@@ -364,7 +383,12 @@ Status calibrate(const CalibrationOptions &options) {
   line.clear();
   if (!means)
     return means.takeError();
-  return commit(*file, formatMeans(model->config, *means));
+  if (Status status = commit(*file, formatMeans(model->config, *means)))
+    return status;
+  std::printf("%s: mean values of %zu layers over %d tokens of %s\n",
+              options.output.c_str(), means->size(), options.tokens,
+              options.text.c_str());
+  return tiny_hybrid::finishStandardOutput();
 }
 
 /// "ss-run: warning (memory): ...". One call, so that lines of threads do not mix.

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <cstdlib>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -49,6 +51,39 @@ TEST_F(OutputFileTest, LeavesTheOldFileWithoutCommit) {
   }
   EXPECT_EQ(readFile(folder + "/a.json"), "old");
   EXPECT_EQ(files(), 1);
+}
+
+// The program ends as it would have, and its temporary files are gone.
+TEST_F(OutputFileTest, LeavesNothingWhereASignalEndsTheProgram) {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    EXPECT_EXIT(
+        {
+          std::signal(signal, SIG_DFL);
+          auto done = OutputFile::open(folder + "/done.json");
+          auto moved = OutputFile::open(folder + "/a.json");
+          auto other = OutputFile::open(folder + "/b.svg");
+          if (!done || !moved || !other || done->commit("{}\n"))
+            std::exit(1);
+          OutputFile kept = std::move(*moved);
+          std::raise(signal);
+        },
+        testing::KilledBySignal(signal), "");
+    EXPECT_EQ(files(), 1) << signal;
+  }
+  EXPECT_EQ(readFile(folder + "/done.json"), "{}\n");
+}
+
+// Under nohup an interrupt that is ignored stays so.
+TEST_F(OutputFileTest, IgnoresWhatTheProgramIgnores) {
+  EXPECT_EXIT(
+      {
+        std::signal(SIGHUP, SIG_IGN);
+        auto file = OutputFile::open(folder + "/a.json");
+        std::raise(SIGHUP);
+        std::exit(!file || file->commit("{}\n"));
+      },
+      testing::ExitedWithCode(0), "");
+  EXPECT_EQ(readFile(folder + "/a.json"), "{}\n");
 }
 
 TEST_F(OutputFileTest, RejectsPathsThatCannotBeWritten) {

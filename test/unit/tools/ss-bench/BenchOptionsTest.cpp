@@ -55,7 +55,7 @@ TEST(BenchOptions, TakeEveryOption) {
        "--profile", "uniform:3", "--data", "random,synthetic", "--stagger",
        "off", "--steps", "16", "--order", "ascending", "--baselines", "b",
        "--json", "j", "--svg", "s", "--start", "on", "--copy-mib", "4",
-       "--deferred-package", "w", "--threads", "3", "--device", "cuda:1"});
+       "--deferred-package", "w", "--dense-f32-package", "v", "--threads", "3", "--device", "cuda:1"});
   ASSERT_TRUE(options) << options.error();
   EXPECT_EQ(options->densePackage, "d");
   EXPECT_EQ(options->batches, (std::vector<int32_t>{2, 64}));
@@ -71,6 +71,7 @@ TEST(BenchOptions, TakeEveryOption) {
   EXPECT_EQ(options->device, DeviceKind::Cuda);
   EXPECT_EQ(options->ordinal, 1);
   EXPECT_EQ(options->deferredPackage, "w");
+  EXPECT_EQ(options->denseF32Package, "v");
   EXPECT_EQ(options->threads, 3);
 }
 

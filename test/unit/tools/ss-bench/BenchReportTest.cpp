@@ -39,15 +39,68 @@ TEST(BenchReport, PrintsTimesAndRatios) {
 
 TEST(BenchReport, SaysWhatIsWrong) {
   const std::string sizes = formatSizes(someResult());
-  EXPECT_NE(sizes.find("| 1.0e-06 | 0.0e+00 | 0.000 | yes |"),
+  EXPECT_NE(sizes.find("| 1.0e-06 | 0.0e+00 | - | yes |"),
             std::string::npos)
       << sizes;
   EXPECT_EQ(columns(sizes.substr(1, sizes.find('\n', 1))),
             columns(sizes.substr(sizes.find("|---"))) / 7)
       << sizes;
-  EXPECT_NE(sizes.find("| 1.0e+00 | 0.0e+00 | 0.000 | **no** |"),
+  EXPECT_NE(sizes.find("| 1.0e+00 | 0.0e+00 | - | **no** |"),
             std::string::npos)
       << sizes;
+}
+
+// A policy that has no bound is not called kept to it.
+TEST(BenchReport, SaysWhatWasNotJudged) {
+  BenchResult result = someResult();
+  Measured &ours = result.batches[0].ours[0];
+  ours.checkedCompactions = 2;
+  EXPECT_NE(formatSizes(result).find("| 0.0e+00 | - | decodes alone |"),
+            std::string::npos);
+  auto checkOf = [&] {
+    return nlohmann::json::parse(formatJson(result, Baselines()))
+        .at("measurements")[0]
+        .at("check");
+  };
+  EXPECT_TRUE(checkOf().at("compaction_error_of_allowed").is_null());
+  ours.judgedCompactions = 2, ours.compactionError = 0.5;
+  EXPECT_NE(formatSizes(result).find("| 0.0e+00 | 0.500 | yes |"),
+            std::string::npos);
+  EXPECT_EQ(checkOf().at("compaction_error_of_allowed"), 0.5);
+  EXPECT_EQ(checkOf().at("compactions_judged"), 2);
+}
+
+// Narrow rows have three opponents, and their names say of which storage.
+TEST(BenchReport, ComparesNarrowRowsWithThreeDenseForms) {
+  BenchResult result = someResult();
+  result.storage = "f16";
+  result.denseStorage[DenseForm::Dense] = "f16";
+  result.denseStorage[DenseForm::Deferred] = "f16";
+  result.denseStorage[DenseForm::DenseF32] = "f32";
+  BatchResult &batch = result.batches[0];
+  Measured dense = *batch.dense[DenseForm::Dense];
+  dense.step = 60;
+  batch.dense[DenseForm::DenseF32] = dense;
+  batch.compareAll();
+  const std::string rows = formatTimes(result, batch, Baselines());
+  EXPECT_NE(rows.find("| own dense f16 4.00x, own deferred f16 2.00x, own dense "
+                      "f32 6.00x |\n"),
+            std::string::npos)
+      << rows;
+  EXPECT_NE(rows.find("| 1 | own dense f32 | on | 60.00 |"), std::string::npos)
+      << rows;
+  EXPECT_NE(formatSizes(result).find("| 1 | own dense f32 | on |"),
+            std::string::npos);
+  const auto json = nlohmann::json::parse(formatJson(result, Baselines()));
+  EXPECT_EQ(json.at("own_dense_f32")[0].at("step_us"), 60);
+  EXPECT_EQ(json.at("measurements")[0].at("own_dense_f32_us"), 60);
+}
+
+TEST(BenchReport, HasNotes) {
+  BenchResult result = someResult();
+  result.notes = {"Mind the gap."};
+  EXPECT_NE(formatHead(result, Baselines()).find("\n\nMind the gap.\n"),
+            std::string::npos);
 }
 
 /// P50 100 us, P99 120 us, and bytes of a thousand.

@@ -14,6 +14,13 @@ using namespace ss_bench;
 
 namespace {
 
+std::string fileWith(const std::string &content) {
+  const std::string file = testing::TempDir() + "ranks-" +
+                           std::to_string(getpid()) + ".txt"; // tests run side by side
+  std::ofstream(file) << content;
+  return file;
+}
+
 TEST(RankProfile, DrawsItsSharesReproducibly) {
   auto profile = RankProfile::parse("nemo4b");
   ASSERT_TRUE(profile);
@@ -49,6 +56,17 @@ TEST(RankProfile, MayBeOneRank) {
   EXPECT_EQ(profile->draw(random, 64), 24);
 }
 
+TEST(RankProfile, KnowsItsLargestRank) {
+  EXPECT_EQ(RankProfile::parse("nemo4b")->largest("gdn"), 48);
+  EXPECT_EQ(RankProfile::parse("uniform:9999")->largest("kda"), 9999);
+  const std::string file = fileWith("gdn 5 9\nkda -1\n");
+  auto profile = RankProfile::parse("trace:" + file);
+  ASSERT_TRUE(profile) << profile.error();
+  EXPECT_EQ(profile->largest("gdn"), 9);
+  EXPECT_EQ(profile->largest("kda"), -1);
+  EXPECT_EQ(profile->largest("mamba2"), 9) << "any of the file's";
+}
+
 TEST(RankProfile, SaysWhatItExpects) {
   for (const char *text : {"", "nemo", "uniform:", "uniform:0", "uniform:4x"}) {
     auto profile = RankProfile::parse(text);
@@ -58,13 +76,6 @@ TEST(RankProfile, SaysWhatItExpects) {
                   "', expected nemo4b, qwen9b, uniform:R with R at least 1, or "
                   "trace:FILE");
   }
-}
-
-std::string fileWith(const std::string &content) {
-  const std::string file = testing::TempDir() + "ranks-" +
-                           std::to_string(getpid()) + ".txt"; // tests run side by side
-  std::ofstream(file) << content;
-  return file;
 }
 
 TEST(RankProfile, DrawsFromATrace) {
@@ -101,12 +112,13 @@ TEST(RankProfile, DrawsFromTheRanksOfALayersType) {
 TEST(RankProfile, SaysWhatIsWrongInATrace) {
   EXPECT_EQ(RankProfile::parse("trace:/no/file").error(),
             "/no/file: cannot be read, expected a file of ranks");
-  for (const char *word : {"4x", "-2", "3.5"}) {
+  for (const char *word : {"4x", "-2", "3.5", "x", "gnd", "attention"}) {
     const std::string file = fileWith(std::string("3 ") + word);
     EXPECT_EQ(RankProfile::parse("trace:" + file).error(),
               file + ": rank 2 is '" + word +
-                  "', expected whole numbers of at least -1, and names of layer "
-                  "types, with spaces, commas or lines between them");
+                  "', expected whole numbers of at least -1, and the layer types "
+                  "mamba2, gdn and kda, with spaces, commas or lines between "
+                  "them");
   }
   for (const char *empty : {" ", "gdn\n", "# 1 2 3\n"}) {
     const std::string file = fileWith(empty);

@@ -73,4 +73,26 @@ TEST(Recurrence, TakesNothingElseForItsOutput) {
   EXPECT_EQ(recurrence.outputError(said.data(), y, {}), HUGE_VAL);
 }
 
+// diag(4, 2, 1) turned by a rotation, and its transpose's shape.
+TEST(Recurrence, KnowsWhatTheBestComponentsLeaveOut) {
+  for (bool wide : {true, false}) {
+    OneHead head(true);
+    head.layer.dv = wide ? 3 : 4, head.layer.dk = wide ? 4 : 3;
+    Recurrence recurrence(head.layer);
+    const float c = 0.6f, s = 0.8f;
+    std::vector<float> state(12);
+    auto at = [&](int i, int j) -> float & {
+      return state[size_t(wide ? i * 4 + j : j * 3 + i)];
+    };
+    at(0, 0) = 4 * c, at(0, 1) = 4 * s, at(1, 0) = -2 * s, at(1, 1) = 2 * c;
+    at(2, 3) = 1;
+    recurrence.set(state);
+    EXPECT_NEAR(recurrence.tails(0)[0], 1, 1e-7);
+    EXPECT_NEAR(recurrence.tails(1)[0], std::sqrt(5.0 / 21), 1e-7);
+    EXPECT_NEAR(recurrence.tails(2)[0], std::sqrt(1.0 / 21), 1e-7);
+    EXPECT_NEAR(recurrence.tails(3)[0], 0, 1e-7);
+    EXPECT_EQ(recurrence.tails(9)[0], 0);
+  }
+}
+
 } // namespace

@@ -45,8 +45,8 @@ inline BenchResult someResult() {
     dense.data = "synthetic", dense.step = 40 * batch;
     Measured deferred = dense;
     deferred.step = 20 * batch;
-    BatchResult all{batch, {}, {}, {}};
-    all.add({m, dense, deferred}, true, true);
+    BatchResult all{batch, {}, {}};
+    all.add({m, dense, deferred}, {DenseForm::Dense, DenseForm::Deferred});
     result.batches.push_back(all);
   }
   return result;

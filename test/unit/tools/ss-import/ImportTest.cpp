@@ -81,15 +81,24 @@ TEST(SetPolicy, ReadsKindAndValue) {
   EXPECT_EQ(options.policyValue, 0.999);
 }
 
+TEST(SetPolicy, TakesASinkAsFormAndFixedRank) {
+  ImportOptions options;
+  ASSERT_FALSE(setPolicy(options, "sink:8"));
+  EXPECT_EQ(options.policyKind, ss::PolicyKind::fixed);
+  EXPECT_EQ(options.policyValue, 8);
+  EXPECT_EQ(options.form, ss::Form::sink);
+}
+
 TEST(SetPolicy, LeavesTheOptionsWhenWrong) {
   for (const char *text : {"", "relative", "relative:", "relative:x",
-                           "sparse:1", "relative:nan", "relative:0.1:2"}) {
+                           "sparse:1", "sink", "sink:x", "relative:nan", "relative:0.1:2"}) {
     ImportOptions options;
     llvm::Error error = setPolicy(options, text);
     EXPECT_TRUE(static_cast<bool>(error)) << text;
     llvm::consumeError(std::move(error));
     EXPECT_EQ(options.policyKind, ss::PolicyKind::relative);
     EXPECT_EQ(options.policyValue, 0.03);
+    EXPECT_EQ(options.form, ss::Form::factored);
   }
 }
 

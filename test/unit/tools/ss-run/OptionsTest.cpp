@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 using namespace ss_run;
 
 namespace {
@@ -285,6 +287,78 @@ TEST(Options, RejectMissingAndContradictingOptions) {
   EXPECT_EQ(checkOptions(texts).error(),
             "--active: found a value, expected none with --package, whose "
             "kernels have their own");
+}
+
+TEST(Options, RejectWhatTheRunWouldNotLookAt) {
+  EXPECT_EQ(errorWith(&OptionTexts::output, "means"),
+            "-o: found a value, expected it with --calibrate-sink, whose file "
+            "it is");
+  EXPECT_EQ(errorWith(&OptionTexts::sink, "means"),
+            "--sink: found a value with --policy relative:0.03, expected it "
+            "with --policy sink:R or a package of form sink");
+  OptionTexts texts = good();
+  texts.package = "package", texts.sink = "means";
+  EXPECT_TRUE(checkOptions(texts)) << "the package says whether it has sinks";
+}
+
+TEST(Options, RejectOneFileForTwoOutputs) {
+  OptionTexts texts = good();
+  texts.json = "a.json", texts.svg = "b.svg", texts.ranks = "c.txt";
+  EXPECT_TRUE(checkOptions(texts));
+  texts.ranks = "b.svg";
+  EXPECT_EQ(checkOptions(texts).error(), "--ranks: found 'b.svg', which --svg "
+                                         "names too, expected another file");
+  texts.ranks = "./x/../a.json";
+  EXPECT_EQ(checkOptions(texts).error(),
+            "--ranks: found './x/../a.json', which --json names too, expected "
+            "another file");
+  texts.svg = "a.json";
+  EXPECT_EQ(checkOptions(texts).error(), "--svg: found 'a.json', which --json "
+                                         "names too, expected another file");
+}
+
+OptionTexts calibration() {
+  OptionTexts texts;
+  texts.model = "model", texts.calibrateSink = "text", texts.output = "means";
+  return texts;
+}
+
+TEST(Calibration, HasItsOwnOptions) {
+  OptionTexts texts = calibration();
+  texts.tokens = "7", texts.threads = "2";
+  auto options = checkCalibration(texts);
+  ASSERT_TRUE(options) << options.error();
+  EXPECT_EQ(options->text, "text");
+  EXPECT_EQ(options->tokens, 7);
+  EXPECT_EQ(options->threads, 2);
+  texts.output.clear();
+  EXPECT_EQ(checkCalibration(texts).error(),
+            "-o: found nothing, expected the file to write with "
+            "--calibrate-sink");
+}
+
+TEST(Calibration, RejectsAllOthers) {
+  const std::pair<const char *, std::string OptionTexts::*> others[] = {
+      {"text", &OptionTexts::text},       {"policy", &OptionTexts::policy},
+      {"quality", &OptionTexts::quality}, {"json", &OptionTexts::json},
+      {"svg", &OptionTexts::svg},         {"ranks", &OptionTexts::ranks},
+      {"batch", &OptionTexts::batch},     {"prefill", &OptionTexts::prefill},
+      {"storage", &OptionTexts::storage}, {"device", &OptionTexts::device},
+      {"from", &OptionTexts::from},       {"sink", &OptionTexts::sink},
+      {"generate", &OptionTexts::generate}};
+  for (const auto &[name, member] : others) {
+    OptionTexts texts = calibration();
+    texts.*member = "1";
+    auto options = checkCalibration(texts);
+    ASSERT_FALSE(options) << name;
+    EXPECT_EQ(options.error(), std::string("--") + name +
+                                   ": found a value, expected none with "
+                                   "--calibrate-sink");
+  }
+  OptionTexts texts = calibration();
+  texts.timing = true;
+  EXPECT_EQ(checkCalibration(texts).error(),
+            "--timing: found a value, expected none with --calibrate-sink");
 }
 
 } // namespace

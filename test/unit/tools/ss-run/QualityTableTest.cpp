@@ -102,6 +102,24 @@ TEST_F(QualityTableTest, ComparesEveryVariantByQuarters) {
               1e-12);
 }
 
+// What comes before is decoded, and counts nowhere.
+TEST_F(QualityTableTest, BeginsWhereItIsToldTo) {
+  DenseBackend dense(model.config, 1, 1), inner(model.config, 1, 1);
+  WorseFrom worse(inner, model.config, 14);
+  CountingProbe probe(10);
+  options.from = 8;
+  auto table =
+      measureQuality(model, *text, dense, {{"worse", &worse, &probe}}, options);
+  ASSERT_TRUE(table) << table.error();
+  const VariantQuality &found = table->variants[0];
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(found.quarters[i], 0) << i;
+  EXPECT_GT(found.quarters[3], 0);
+  EXPECT_NEAR(found.divergence, found.quarters[3] / 4, 1e-12);
+  EXPECT_EQ(found.liveMean, 45) << "eight samples";
+  EXPECT_EQ(formatQuality(*table).rfind("Quality and bytes from token 8 on\n\n|", 0), 0u);
+}
+
 TEST_F(QualityTableTest, NamesTheVariantThatIsNotSound) {
   DenseBackend dense(model.config, 1, 1), same(model.config, 1, 1);
   CountingProbe probe(10);

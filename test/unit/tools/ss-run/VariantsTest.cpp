@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 using namespace ss_run;
 
 namespace {
@@ -59,6 +61,55 @@ TEST(Variants, SayWhatIsWrong) {
               "--quality: found it without a compiler, expected an ss-run that "
               "can compile the kernels of every policy",
               CompilerHalf::Absent);
+}
+
+TEST(Variants, TakeAPrefillAndTheFirstTokenThatCounts) {
+  OptionTexts given = texts("fixed:8,relative:0.1");
+  given.tokens = "64", given.prefill = "32", given.from = "40";
+  auto variants = checkVariants(given);
+  ASSERT_TRUE(variants) << variants.error();
+  for (const RunOptions &options : *variants) {
+    EXPECT_EQ(options.prefill, 32);
+    EXPECT_EQ(options.from, 40);
+  }
+}
+
+TEST(Variants, NeedATokenInEveryQuarter) {
+  OptionTexts given = texts("fixed:8");
+  given.tokens = "4";
+  EXPECT_TRUE(checkVariants(given));
+  given.tokens = "3";
+  expectError(given, "--quality: found 3 tokens to measure, expected at least "
+                     "4, one for each quarter: see --tokens and --from");
+  given.tokens = "64", given.from = "62";
+  expectError(given, "--quality: found 2 tokens to measure, expected at least "
+                     "4, one for each quarter: see --tokens and --from");
+}
+
+TEST(Variants, GiveSinksToWhomTheyAreOfUse) {
+  OptionTexts given = texts("fixed:8,sink:8");
+  given.sink = "means";
+  auto variants = checkVariants(given);
+  ASSERT_TRUE(variants) << variants.error();
+  EXPECT_EQ((*variants)[0].sink, "");
+  EXPECT_EQ((*variants)[1].sink, "means");
+  given.quality = "fixed:8";
+  expectError(given, "--sink: found a value, expected it with a policy sink:R "
+                     "in --quality");
+}
+
+TEST(Variants, RejectWhatBelongsToOneRun) {
+  const std::pair<const char *, std::string OptionTexts::*> others[] = {
+      {"--ranks", &OptionTexts::ranks},
+      {"--generate", &OptionTexts::generate},
+      {"--seed", &OptionTexts::seed},
+      {"-o", &OptionTexts::output}};
+  for (const auto &[name, member] : others) {
+    OptionTexts given = texts("fixed:8");
+    given.*member = "1";
+    expectError(given, std::string("--quality: found it with ") + name +
+                           ", expected one of the two");
+  }
 }
 
 } // namespace
