@@ -67,7 +67,7 @@ LogicalResult SSKDialect::verifyOperationAttribute(Operation *op,
 
 ArrayRef<Routine> sinkstate::ssk::getRoutines() {
   static const Routine routines[] = {
-#define SS_ROUTINE(name, signature) {#name, signature},
+#define SS_ROUTINE(name, signature, warps) {#name, signature},
 #include "sinkstate/routines.def"
   };
   return routines;

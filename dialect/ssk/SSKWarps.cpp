@@ -70,6 +70,15 @@ LogicalResult sinkstate::ssk::verifyOverWarps(Operation *op) {
   return success();
 }
 
+bool sinkstate::ssk::isForWarps(StringRef routine) {
+  enum Warps { OneWarp, AllWarps };
+#define SS_ROUTINE(name, signature, warps)                                     \
+  if (routine == #name)                                                        \
+    return warps == AllWarps;
+#include "sinkstate/routines.def"
+  return false;
+}
+
 LogicalResult sinkstate::ssk::verifyWarps(KernelOp kernel) {
   const int64_t warps = kernel.getWarpsOfProgram();
   if (warps < 1 || warps > kMostWarps)

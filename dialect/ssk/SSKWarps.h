@@ -25,9 +25,7 @@ constexpr int64_t kMostWarps = 16;
 bool isOverWarps(mlir::Operation *op);
 
 /// Whether a routine of the device library is run by all warps of a program.
-inline bool isForWarps(llvm::StringRef routine) {
-  return routine == "ss_gram_svd" || routine == "ss_add_gram";
-}
+bool isForWarps(llvm::StringRef routine);
 
 /// The rules above, for a loop and for a kernel.
 mlir::LogicalResult verifyOverWarps(mlir::Operation *loop);

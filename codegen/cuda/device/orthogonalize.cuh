@@ -78,7 +78,7 @@ __device__ __forceinline__ void subtract(double (&x)[N], double factor, const do
 
 /// Up to 16 rows: lanes 0 to 15 hold the rows of gram, the others those of t. Up to 32 rows: lane i
 /// holds row i of both. A pivot row passes through memory, where it stays.
-template <bool Pivoted, int M, int LD>
+template <int M, int LD>
 __device__ __forceinline__ int eliminate_rows(int m, double (&gram)[M][LD], double (&t)[M][LD]) {
   constexpr bool split = M <= 16;
   const int i = split ? lane() & 15 : lane();
@@ -99,13 +99,9 @@ __device__ __forceinline__ int eliminate_rows(int m, double (&gram)[M][LD], doub
   __syncwarp();
   // The reciprocal of a residual is ready long before its row can be the pivot.
   for (int step = 0; step < m; ++step) {
-    int p = step;
-    if (Pivoted) {
-      p = pivot_of(row.key(i));
-      if (p < 0)
-        break;
-    } else if (!__shfl_sync(kWholeWarp, int(row.key(i) != 0u), step))
-      continue;
+    const int p = pivot_of(row.key(i));
+    if (p < 0)
+      break;
     if (i == p) {
       write_row<M>(matrix[i], x);
       if constexpr (!split)
@@ -150,7 +146,7 @@ __device__ __forceinline__ int eliminate_rows(int m, double (&gram)[M][LD], doub
 
 /// More rows: in memory. Lane l owns columns l, l + 32 of [gram | t], and the residuals of rows l and
 /// l + 32.
-template <bool Pivoted, int M, int LD>
+template <int M, int LD>
 __device__ __forceinline__ int eliminate_columns(int m, double (&gram)[M][LD], double (&t)[M][LD]) {
   static_assert(M <= 64, "a lane keeps two rows");
   Row rows[2];
@@ -166,13 +162,9 @@ __device__ __forceinline__ int eliminate_columns(int m, double (&gram)[M][LD], d
   __syncwarp();
   for (int step = 0; step < m; ++step) {
     const unsigned first = rows[0].key(lane()), second = rows[1].key(lane() + kLanes);
-    int p = step;
-    if (Pivoted) {
-      p = pivot_of(first > second ? first : second);
-      if (p < 0)
-        break;
-    } else if (!__shfl_sync(kWholeWarp, int((step < kLanes ? first : second) != 0u), step % kLanes))
-      continue;
+    const int p = pivot_of(first > second ? first : second);
+    if (p < 0)
+      break;
     const double inverse = reciprocal(
         __shfl_sync(kWholeWarp, p < kLanes ? rows[0].residual : rows[1].residual, p % kLanes));
     unsigned alive[2];
@@ -237,7 +229,7 @@ __device__ __forceinline__ int eliminate_columns(int m, double (&gram)[M][LD], d
 }
 
 /// [gram | t] from the Gram matrix to [R | T].
-template <bool Pivoted, int M, int LD>
+template <int M, int LD>
 __device__ int factorize(int m, double (&gram)[M][LD], double (&t)[M][LD]) {
   __syncwarp();
   double check = 0.0;
@@ -248,9 +240,9 @@ __device__ int factorize(int m, double (&gram)[M][LD], double (&t)[M][LD]) {
   int status = kNotFinite;
   if (all_lanes(check == 0.0)) {
     if constexpr (M <= 32)
-      status = eliminate_rows<Pivoted, M, LD>(m, gram, t);
+      status = eliminate_rows<M, LD>(m, gram, t);
     else
-      status = eliminate_columns<Pivoted, M, LD>(m, gram, t);
+      status = eliminate_columns<M, LD>(m, gram, t);
   }
   __syncwarp();
   if (status == kNotFinite) {
@@ -269,14 +261,7 @@ __device__ int factorize(int m, double (&gram)[M][LD], double (&t)[M][LD]) {
 ///   const int status = ss::orthogonalize(16, gram, t);
 template <int M, int LD>
 __device__ __forceinline__ int orthogonalize(int m, double (&gram)[M][LD], double (&t)[M][LD]) {
-  return orthogonalization::factorize<true, M, LD>(m, gram, t);
-}
-
-/// The same with the rows in their order.
-template <int M, int LD>
-__device__ __forceinline__ int orthogonalize_in_order(int m, double (&gram)[M][LD],
-                                                      double (&t)[M][LD]) {
-  return orthogonalization::factorize<false, M, LD>(m, gram, t);
+  return orthogonalization::factorize<M, LD>(m, gram, t);
 }
 
 } // namespace ss

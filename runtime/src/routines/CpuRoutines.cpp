@@ -9,7 +9,7 @@
 namespace {
 
 constexpr uint32_t numRoutines = 0
-#define SS_ROUTINE(name, signature) +1
+#define SS_ROUTINE(name, signature, warps) +1
 #include "sinkstate/routines.def"
     ;
 

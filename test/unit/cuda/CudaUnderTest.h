@@ -5,8 +5,7 @@
 #include "FakeCuda.h"
 #include "ReferenceKernels.h"
 #include "RequestDriver.h"
-
-#include "test/unit/threads/WaitUntil.h"
+#include "WaitUntil.h"
 
 #include "sinkstate/sinkstate.hpp"
 

@@ -1,8 +1,7 @@
 //===- ConsolidationTest.cpp - Consolidation beside decoding --------------===//
 
 #include "EngineUnderTest.h"
-
-#include "test/unit/threads/WaitUntil.h"
+#include "WaitUntil.h"
 
 #include <gtest/gtest.h>
 

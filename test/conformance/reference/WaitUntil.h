@@ -1,6 +1,6 @@
 //===- WaitUntil.h - For what other threads do ------------------*- C++ -*-===//
-#ifndef SINKSTATE_UNIT_WAITUNTIL_H
-#define SINKSTATE_UNIT_WAITUNTIL_H
+#ifndef SINKSTATE_REFERENCE_WAITUNTIL_H
+#define SINKSTATE_REFERENCE_WAITUNTIL_H
 
 #include <chrono>
 #include <stdexcept>
