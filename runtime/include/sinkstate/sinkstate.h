@@ -466,8 +466,9 @@ SS_API ss_result ss_engine_tend(ss_engine *engine, void *stream);
 /* ---- memory ------------------------------------------------------------ */
 
 /* Memory of the engine's device, for callers that have no other way to it;
- * SS_OUT_OF_MEMORY where it has no more. On the CPU it is ordinary memory. The copies return when they are done, after
- * everything queued on `stream` before. Not while a stream is captured. */
+ * SS_OUT_OF_MEMORY where it has no more. On the CPU it is ordinary memory. The
+ * copies return when they are done, after everything queued on `stream` before. Not
+ * while a stream is captured. */
 SS_API ss_result ss_device_malloc(ss_engine *engine, size_t bytes, void **out);
 SS_API ss_result ss_device_free(ss_engine *engine, void *memory);
 SS_API ss_result ss_device_copy_in(ss_engine *engine, void *to,
