@@ -69,7 +69,7 @@ typedef enum ss_result {
 
 /* One line about the last failure in this thread; "" after none. */
 SS_API const char *ss_last_error(void);
-/* "0.1.0 (abi 3)" */
+/* "0.1.0 (abi 4)" */
 SS_API const char *ss_version(void);
 /* 10000 * major + 100 * minor + patch of this library. */
 SS_API int32_t ss_version_number(void);

@@ -22,7 +22,7 @@ const char *ss_last_error(void) { return lastError(); }
 #define SS_TEXT_OF(x) #x
 #define SS_TEXT(x) SS_TEXT_OF(x)
 static_assert(SS_ABI_VERSION == 4u, "ss_version() names the ABI");
-const char *ss_version(void) { return SS_TEXT(SS_PROJECT_VERSION) " (abi 3)"; }
+const char *ss_version(void) { return SS_TEXT(SS_PROJECT_VERSION) " (abi 4)"; }
 int32_t ss_version_number(void) { return SS_PROJECT_VERSION_NUMBER; }
 int32_t ss_abi_version(void) { return SS_ABI_VERSION; }
 

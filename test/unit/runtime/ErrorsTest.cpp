@@ -260,6 +260,6 @@ TEST(LastError, TheWrapperThrowsIt) {
   }
 }
 
-TEST(Version, NamesTheAbi) { EXPECT_STREQ(ss_version(), "0.1.0 (abi 3)"); }
+TEST(Version, NamesTheAbi) { EXPECT_STREQ(ss_version(), "0.1.0 (abi 4)"); }
 
 } // namespace

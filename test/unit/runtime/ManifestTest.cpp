@@ -68,10 +68,10 @@ TEST_F(Manifest, Versions) {
                   "field 'format' is 'zip', expected 'sinkstate-package'");
   expect([](Json &m) { m["version"] = 2; }, SS_VERSION_MISMATCH,
          "manifest.json: package version 2, expected version 1: build the "
-         "package with the compiler of this runtime (0.1.0 (abi 3))");
+         "package with the compiler of this runtime (0.1.0 (abi 4))");
   expect([](Json &m) { m["abi"] = 7; }, SS_VERSION_MISMATCH,
-         "manifest.json: kernel ABI 7, expected 3: build the package with the "
-         "compiler of this runtime (0.1.0 (abi 3))");
+         "manifest.json: kernel ABI 7, expected 4: build the package with the "
+         "compiler of this runtime (0.1.0 (abi 4))");
   expect([](Json &m) { layer(m)["storage"] = "fp4"; }, SS_VERSION_MISMATCH,
          "manifest.json: layer 'layer0' stores its rows as 'fp4', expected "
          "'f32', 'f16', 'bf16' or 'fp8', the storages of this runtime: compile the "
