@@ -43,8 +43,8 @@ std::string runInit(const std::vector<std::string> &arguments) {
   if (const Status failed = outputs->write({figures}))
     return failed->message;
   return isCorrect ? ""
-                            : "the kernel's factors are not the matrices': see "
-                              "the last columns of the table";
+                   : "the kernel's factors are not the matrices': see the last "
+                     "columns of the table";
 }
 
 std::string runSnapshots(const std::vector<std::string> &arguments) {

@@ -86,7 +86,7 @@ protected:
     Matrix other = rows * a;
     for (int i = 0; i < kept; ++i)
       other.row(i) /= found.sigma[i];
-    EXPECT_LE((other * other.transpose() - Matrix::Identity(kept, kept)).cwiseAbs().maxCoeff(), 2e-3);
+    EXPECT_LE(orthogonalityError(other), 2e-3);
     const double lost = (a - rows.transpose() * (rows * a)).norm();
     const double least = exact.tail(exact.size() - kept).norm();
     EXPECT_LE(lost, 1.01 * least + 1e-5 * exact.norm());

@@ -127,7 +127,8 @@ TEST_P(ControlTest, CallsGoThroughTheTable) {
       ssk.return
     })";
   Kernels kernels(text, GetParam());
-  ss_routine_table table = {SS_ABI_VERSION, 2, testOrthogonalize, testCoreSvd};
+  ss_routine_table table = {SS_ABI_VERSION, 2, testOrthogonalize, testCoreSvd,
+                            nullptr, nullptr};
   std::vector<double> o(3);
   std::vector<int32_t> s(2);
   kernels.runWith(table, "f", 0, 1, o.data(), s.data(), int32_t(3));
