@@ -13,18 +13,26 @@
 namespace sinkstate::runtime::cuda {
 namespace {
 
-// The texts of device/rows.cuh and of the header that it includes.
+// The texts of device/rows.cuh and of the headers that it includes.
 constexpr char kRowsSource[] = {
 #include "RowsSource.inc"
 };
 constexpr char kPoolSource[] = {
 #include "PoolSource.inc"
 };
+constexpr char kTablesSource[] = {
+#include "RowTablesSource.inc"
+};
+constexpr char kForeseeSource[] = {
+#include "ForeseeSource.inc"
+};
 
 std::string compiled(const KernelCompiler &compiler) {
   return compiler.compile(
       {{"ss_rows", std::string(kRowsSource, sizeof kRowsSource)}},
-      {{"pool.cuh", std::string(kPoolSource, sizeof kPoolSource)}})[0];
+      {{"pool.cuh", std::string(kPoolSource, sizeof kPoolSource)},
+       {"row_tables.cuh", std::string(kTablesSource, sizeof kTablesSource)},
+       {"foresee.cuh", std::string(kForeseeSource, sizeof kForeseeSource)}})[0];
 }
 
 std::vector<LayerLayout> layoutsOf(const CudaLayout &layout) {

@@ -347,7 +347,10 @@ TEST(DevicePool, CompilesForGpus) {
   for (const char *architecture : {"sm_80", "sm_90", "sm_100"}) {
     auto cubin = (*library)->compile(
         {"rows.cu", deviceText("rows.cuh"),
-         {{"pool.cuh", deviceText("pool.cuh")}}, architecture,
+         {{"pool.cuh", deviceText("pool.cuh")},
+          {"row_tables.cuh", deviceText("row_tables.cuh")},
+          {"foresee.cuh", deviceText("foresee.cuh")}},
+         architecture,
          nvrtc::kernelFlags()});
     EXPECT_TRUE(cubin) << cubin.error();
   }

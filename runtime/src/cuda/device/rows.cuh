@@ -6,87 +6,10 @@
 // factors' place.
 #pragma once
 
-#include "pool.cuh"
+#include "foresee.cuh"
+#include "row_tables.cuh"
 
 namespace ss {
-
-/// Bits of a state's status that this file touches, as in routines.h.
-constexpr int32_t kNotFinite = 1, kNotConverged = 4, kTightened = 8, kOutOfRange = 16;
-
-/// Folds of a dense state between two attempts to store it in factors again.
-constexpr int32_t kFoldsPerAttempt = 16;
-
-/// Words of RowTables::faults.
-enum RowFault : int32_t {
-  kRowsDenied = 1,    ///< a compaction kept less than the policy would have
-  kTooManyRequests = 2 ///< a batch named a slot twice
-};
-
-/// One factored layer. The arrays are those that kernels get.
-struct RowLayer {
-  int64_t *row_base;          // [states]
-  int32_t *row_capacity;      // [states]; 0: no block
-  int32_t *rank;              // [states]
-  int32_t *status;            // [states]
-  const int32_t *count;       // [slots]
-  const int32_t *due;         // [states], what the schedule lists
-  const int32_t *due_count;   // [1]
-  int32_t *work;              // [states], of those: what is compacted
-  int32_t *work_count;        // [1]
-  int32_t *dense_work;        // [states], and what is densified
-  int32_t *dense_count;       // [1]
-  int64_t *dense_place;       // [states] out_base of those
-  int32_t *folds;             // [states], since the state went dense; of one without
-                              // rows: 1 where its slot has an owner
-  // What a decomposition of matrices works on, beside the states' own tables.
-  int32_t *back_work;         // [states], states to decompose
-  int32_t *back_count;        // [1]
-  int64_t *back_matrix;       // [states], elements from the pool's begin, as listed
-  int64_t *back_base;         // [states], rows for the factors
-  int32_t *back_rank;         // [states], what was found
-  int32_t *back_status;       // [states]
-  int32_t *asked;             // [most_asked], its requests in this step; kNoRequest: void
-  int32_t *asked_count;       // [1], and those that found no room
-  int32_t *last;              // [states], what was due in the last step
-  int32_t *last_count;        // [1]
-  int32_t *noted;             // [states], bytes that RowPool::live has of it
-  int32_t heads, pool;
-  int32_t most_asked;         // two for each state
-  int32_t pairs;              // of a full buffer, drafts included
-  int32_t before;             // 1: it is compacted before its tokens, none is ahead
-  int32_t buffer, phase;      // as of its schedule
-  int32_t bound;              // most rows of a state in factors
-  int32_t break_even;         // rank from which a state goes dense
-  int32_t most_back;          // rank up to which it comes back; 0: it does not
-  int32_t dense_rows;         // rows that a matrix takes
-  int32_t row_elements;       // of a row
-  int32_t out_is_rows;        // 1: densify's `out` is the pool itself
-  int32_t matrix_elements;
-  // docs/state-math.md section 7: a row, the buffer, the matrix.
-  int32_t live_row, live_buffer, live_matrix;
-  int32_t sink_rows;          // 1: the first compaction stores a sink as well
-  int32_t room;               // rows more than needed in a new block
-  int32_t spare;              // rows too many before a smaller block is asked for
-};
-
-struct RowTables {
-  const RowLayer *layers;
-  RowPool *pools;
-  int64_t *counters; // [kRowCounters]
-  int32_t *faults;   // [1]
-  const int64_t *position; // [slots]
-  int32_t layer_count, pool_count, slots;
-};
-
-/// Places of RowTables::counters.
-enum RowCounter : int32_t {
-  kFolds,
-  kWentDense,
-  kWentFactored,
-  kTightenedCount,
-  kOutOfRangeCount,
-  kRowCounters
-};
 
 /// `out_base` of a densify kernel for a matrix that begins at a row of the
 /// pool, as docs/interfaces.md section 3 has it.
@@ -111,40 +34,6 @@ SS_BOTH_SIDES void list_back(const RowLayer &layer, int32_t state, int64_t base)
 
 SS_BOTH_SIDES void list_compact(const RowLayer &layer, int32_t state) {
   layer.work[add_shared(layer.work_count, 1)] = state;
-}
-
-/// Rows that a compaction of a rank and so many pairs may leave at most.
-SS_BOTH_SIDES int32_t rows_left(const RowLayer &layer, int32_t rank, int32_t pairs) {
-  const int32_t rows = (rank == 0 ? layer.sink_rows : rank) +
-                       (pairs < layer.pairs ? pairs : layer.pairs);
-  return rows < layer.bound ? rows : layer.bound;
-}
-
-SS_BOTH_SIDES int32_t rows_needed(const RowLayer &layer, int32_t state, int32_t ahead) {
-  const int32_t pairs = layer.count[state / layer.heads] + (layer.before ? 0 : ahead);
-  return rows_left(layer, layer.rank[state], pairs);
-}
-
-SS_BOTH_SIDES int32_t with_room(const RowLayer &layer, int32_t rows) {
-  const int32_t more = rows + layer.room;
-  return more < layer.bound ? more : layer.bound;
-}
-
-/// Whether a block is to be left: its chunk is hardly used, or the pool shrinks.
-SS_BOTH_SIDES bool is_to_leave(const RowPool &pool, int64_t base) {
-  if (base < kScrapRows)
-    return false;
-  const int32_t chunk = chunk_at(pool, base);
-  return chunk >= pool.bound || pool.leaving[chunk];
-}
-
-/// Whether a state of these rows gets another block.
-SS_BOTH_SIDES bool wants_block(const RowLayer &layer, const RowPool &pool, int64_t base,
-                               int32_t capacity, int32_t needed) {
-  if (capacity < needed || is_to_leave(pool, base))
-    return true;
-  return capacity > needed + layer.room + layer.spare &&
-         capacity > pool.capacity[pool.class_of[with_room(layer, needed)]];
 }
 
 /// Notes the bytes of a state; returns what RowPool::live changes by.
@@ -226,23 +115,6 @@ SS_BOTH_SIDES int64_t plan_state(const RowTables &tables, int32_t index, int32_t
   return grown;
 }
 
-/// Whether a slot is among those that are due in this step, which have their heads
-/// one after another.
-SS_BOTH_SIDES bool is_due(const RowLayer &layer, int32_t slot) {
-  for (int32_t i = 0; i < *layer.due_count; i += layer.heads)
-    if (layer.due[i] / layer.heads == slot)
-      return true;
-  return false;
-}
-
-/// The same by lanes, each of which looks at some.
-SS_BOTH_SIDES bool is_due(const RowLayer &layer, int32_t slot, int32_t lane, int32_t lanes) {
-  bool found = false;
-  for (int32_t i = lane * layer.heads; i < *layer.due_count; i += lanes * layer.heads)
-    found |= layer.due[i] / layer.heads == slot;
-  return any_lane(found);
-}
-
 /// A state that the last step has compacted gives back what it does not fill,
 /// where memory is short. One that is due again asks for itself.
 SS_BOTH_SIDES void squeeze_state(const RowTables &tables, int32_t index, int32_t state) {
@@ -265,71 +137,6 @@ SS_BOTH_SIDES void place_state(const RowTables &tables, int32_t index, int32_t s
   const int32_t capacity = layer.row_capacity[state];
   if (capacity < rows || capacity > pool.capacity[pool.class_of[rows]])
     ask_block(pool, rows, {index, state, 0, 0, kResize, 0});
-}
-
-//===-- What the next steps will ask ---------------------------------------===//
-
-/// Whether a step of one token at `position` compacts a slot's states: as the
-/// schedule has it (device/schedule.cuh).
-SS_BOTH_SIDES bool compacts_at(const RowLayer &layer, int64_t position, int32_t count) {
-  if (!layer.before)
-    return (position + 1) % layer.buffer == layer.phase || count + 1 >= layer.buffer;
-  const int64_t to = position - layer.phase + layer.buffer;
-  return count >= layer.buffer || to / layer.buffer > (to - count) / layer.buffer;
-}
-
-/// The pairs that a compaction of a slot's states will find, of the first one within
-/// the next steps; 0: there is none. `due`: they are compacted in this step.
-SS_BOTH_SIDES int32_t pairs_to_come(const RowLayer &layer, int64_t position, int32_t count,
-                                    bool due) {
-  for (int32_t step = 0; step <= kForeseenSteps; ++step, ++position) {
-    const bool compacts = compacts_at(layer, position, count);
-    const int32_t pairs = count + !layer.before;
-    if (compacts && (step > 0 || !due))
-      return pairs;
-    count = compacts ? layer.before : count + 1;
-  }
-  return 0;
-}
-
-/// Counts what plan_state() will ask for a state, if nothing moves it before.
-/// `pairs`: that it will have; `due`: after it has been compacted in this step.
-SS_BOTH_SIDES void foresee_state(const RowTables &tables, const RowLayer &layer, int32_t state,
-                                 int32_t pairs, bool due) {
-  RowPool &pool = tables.pools[layer.pool];
-  const int32_t rank = layer.rank[state], capacity = layer.row_capacity[state];
-  const int32_t folds = layer.folds[state];
-  const int64_t base = layer.row_base[state];
-  auto expect = [&](int32_t rows) { add_shared(&pool.coming[pool.class_of[rows]], 1); };
-  if (rank < 0) {
-    if (layer.most_back > 0 && (folds + 1) % kFoldsPerAttempt == 0)
-      expect(layer.most_back + 1);
-    else if (is_to_leave(pool, base))
-      expect(layer.dense_rows);
-    return;
-  }
-  if (capacity == 0 && folds == 0) // nobody's
-    return;
-  if (rank >= layer.break_even)
-    expect(layer.dense_rows);
-  const int32_t most = due ? rows_left(layer, rank, layer.pairs) : rank;
-  const int32_t needed = rows_left(layer, most, pairs);
-  if (wants_block(layer, pool, base, capacity, needed))
-    expect(with_room(layer, needed));
-}
-
-/// The heads of a slot: `lane` of `lanes`.
-SS_BOTH_SIDES void foresee_slot(const RowTables &tables, const RowLayer &layer, int32_t slot,
-                                int32_t lane, int32_t lanes) {
-  const int64_t position = tables.position[slot];
-  const int32_t count = layer.count[slot];
-  const bool due = compacts_at(layer, position, count) &&
-                   is_due(layer, slot, lane, lanes);
-  const int32_t pairs = pairs_to_come(layer, position, count, due);
-  if (pairs == 0)
-    return;
-  for (int32_t head = lane; head < layer.heads; head += lanes)
-    foresee_state(tables, layer, slot * layer.heads + head, pairs, due);
 }
 
 //===-- Moving: a team of threads per request ----------------------------===//
@@ -566,17 +373,6 @@ extern "C" __global__ void __launch_bounds__(512, 1)
     ss::add_shared(&tables.pools[layer.pool].live, grown);
   if (threadIdx.x == 0)
     *layer.last_count = due;
-}
-
-/// A warp per slot, before the provision that reports it: grid (any, layers).
-extern "C" __global__ void ss_foresee_rows(ss::RowTables tables) {
-  const ss::RowLayer &layer = tables.layers[blockIdx.y];
-  const int32_t warps = blockDim.x / 32, lane = threadIdx.x % 32;
-  if (blockIdx.x == 0 && threadIdx.x == 0)
-    tables.pools[layer.pool].foreseen = 1;
-  for (int32_t slot = blockIdx.x * warps + threadIdx.x / 32; slot < tables.slots;
-       slot += gridDim.x * warps)
-    ss::foresee_slot(tables, layer, slot, lane, 32);
 }
 
 /// Between steps: rows[i] rows for states[i].
