@@ -1,6 +1,7 @@
 //===- MemoryTest.cpp - Pools and the accounting of bytes -----------------===//
 
 #include "EngineUnderTest.h"
+#include "ForwardingDevice.h"
 
 #include "engine/Engine.h"
 
@@ -56,34 +57,14 @@ TEST(PagedRange, ReleasedPagesComeBackWithoutTheirBytes) {
 }
 
 /// Has large pages of four, and notes where it is asked for one.
-class DeviceWithLargePages final : public runtime::Device {
+class DeviceWithLargePages final : public ForwardingDevice {
 public:
   std::vector<std::byte *> made;
 
-  size_t pageBytes() const override { return cpu.pageBytes(); }
   size_t largePageBytes() const override { return 4 * pageBytes(); }
   void makeLargePage(std::byte *begin) noexcept override {
     made.push_back(begin);
   }
-  std::byte *reserve(size_t bytes) override { return cpu.reserve(bytes); }
-  void commit(std::byte *begin, size_t bytes) override {
-    cpu.commit(begin, bytes);
-  }
-  void discard(std::byte *begin, size_t bytes) noexcept override {
-    cpu.discard(begin, bytes);
-  }
-  void unreserve(std::byte *begin, size_t bytes) noexcept override {
-    cpu.unreserve(begin, bytes);
-  }
-  void copy(void *to, const void *from, size_t bytes) override {
-    cpu.copy(to, from, bytes);
-  }
-  void zero(void *begin, size_t bytes) override { cpu.zero(begin, bytes); }
-  void launch(const runtime::Launch &launch) override { cpu.launch(launch); }
-  void wait() override { cpu.wait(); }
-
-private:
-  CpuDevice cpu{1};
 };
 
 TEST(PagedRange, APartThatIsInUseAsAWholeBecomesALargePage) {

@@ -1,10 +1,9 @@
 //===- OutOfMemoryTest.cpp - Running out of memory changes nothing --------===//
 
 #include "EngineUnderTest.h"
+#include "ForwardingDevice.h"
 
 #include "state/RowPool.h"
-
-#include "device/CpuDevice.h"
 
 #include <gtest/gtest.h>
 
@@ -18,32 +17,15 @@ using namespace sinkstate::test;
 namespace {
 
 /// Refuses to commit anything while `refusing`.
-class PoorDevice final : public runtime::Device {
+class PoorDevice final : public ForwardingDevice {
 public:
   bool refusing = false;
 
-  size_t pageBytes() const override { return cpu.pageBytes(); }
-  std::byte *reserve(size_t bytes) override { return cpu.reserve(bytes); }
   void commit(std::byte *begin, size_t bytes) override {
     if (refusing)
       throw std::bad_alloc();
-    cpu.commit(begin, bytes);
+    ForwardingDevice::commit(begin, bytes);
   }
-  void discard(std::byte *begin, size_t bytes) noexcept override {
-    cpu.discard(begin, bytes);
-  }
-  void unreserve(std::byte *begin, size_t bytes) noexcept override {
-    cpu.unreserve(begin, bytes);
-  }
-  void copy(void *to, const void *from, size_t bytes) override {
-    cpu.copy(to, from, bytes);
-  }
-  void zero(void *begin, size_t bytes) override { cpu.zero(begin, bytes); }
-  void launch(const runtime::Launch &launch) override { cpu.launch(launch); }
-  void wait() override { cpu.wait(); }
-
-private:
-  runtime::CpuDevice cpu{1};
 };
 
 TEST(OutOfMemory, APoolThatCannotGrowIsUnchanged) {
