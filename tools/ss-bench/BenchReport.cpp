@@ -271,10 +271,9 @@ std::string ss_bench::formatMemory(const BenchResult &result) {
   for (const BatchResult &batch : result.batches) {
     for (const Measured &m : batch.ours)
       appendMemory(text, m.data.c_str(), m);
-    if (batch.dense)
-      appendMemory(text, "own dense", *batch.dense);
-    if (batch.deferred)
-      appendMemory(text, "own deferred", *batch.deferred);
+    for (DenseForm form : kDenseForms)
+      if (const auto &dense = batch.dense[form])
+        appendMemory(text, result.nameOf(form).c_str(), *dense);
   }
   return text;
 }
