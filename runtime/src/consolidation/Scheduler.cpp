@@ -19,6 +19,8 @@ constexpr double kLatestInWindow = 0.85;
 constexpr double kWindowsToProbe = 64;
 /// Dropped jobs, one after another, after which jobs are made smaller.
 constexpr int32_t kDropsBeforeHalving = 2;
+/// How results that were late, and in time, change what SVDs are expected to take.
+constexpr double kTooLate = 1.25, kInTime = 0.98, kMostCaution = 4;
 /// Weight of the newest value in a mean that forgets.
 constexpr double kNewest = 0.25;
 
@@ -173,6 +175,7 @@ Job Scheduler::begin(int32_t layer, const std::vector<int32_t> &chosen,
   job.layer = layer;
   job.started = now;
   job.alone = jobs == 0;
+  job.probe = isProbe(layers[size_t(layer)], now);
   queueEnd = std::max(now, queueEnd) +
              double(chosen.size()) * secondsOf(layers[size_t(layer)]);
   job.expected = queueEnd - shift;
@@ -220,7 +223,7 @@ void Scheduler::noteDrop(Layer &layer, size_t targets) {
 }
 
 /// How long SVDs take, and how far expectations were off.
-void Scheduler::learn(const Job &job, double now) {
+void Scheduler::learn(const Job &job, bool inTime, double now) {
   Layer &layer = layers[size_t(job.layer)];
   const auto targets = double(job.targets.size());
   // Without the owner's figure: the jobs before it had the threads first.
@@ -230,12 +233,15 @@ void Scheduler::learn(const Job &job, double now) {
   average(layer.secondsPerTarget, seconds / targets);
   average(secondsPerTarget, seconds / targets);
   lastFinish = now;
-  // Where decoding paused, a landing says nothing.
+  // Whatever else makes results late: threads that wait for each other, a slow
+  // way back. What lands makes bold again.
+  if (!inTime)
+    layer.caution = std::min(kMostCaution, kTooLate * layer.caution);
+  else
+    layer.caution = job.probe ? 1 : 1 + kInTime * (layer.caution - 1);
   if (job.alone)
-    average(latency,
-            std::clamp(now - job.started - seconds, 0.0, layer.window));
-  const double error = std::clamp(now - latency - job.expected - shift,
-                                  -layer.window, layer.window);
+    average(latency, std::max(0.0, now - job.started - seconds));
+  const double error = now - latency - job.expected - shift;
   shift += kNewest * error;
   queueEnd = jobs > 0 ? queueEnd + kNewest * error : now;
 }
@@ -257,7 +263,7 @@ void Scheduler::finish(Job &job, double now, const EpochOf &epochOf) {
   landed += freshTargets;
   const int64_t stale = int64_t(job.targets.size()) - freshTargets;
   dropped += stale;
-  learn(job, now);
+  learn(job, stale == 0, now);
   if (stale > 0) {
     noteDrop(layer, job.targets.size());
     if (!layer.retry)
@@ -293,7 +299,7 @@ std::vector<int64_t> Scheduler::fingerprint(double now) const {
     time(seconds);
   for (const Layer &layer : layers) {
     print.insert(print.end(), {layer.slice, layer.drops, layer.retry});
-    for (double seconds : {layer.window, layer.secondsPerTarget,
+    for (double seconds : {layer.window, layer.secondsPerTarget, layer.caution,
                            layer.tried - now, layer.compactedAt - now})
       time(seconds);
   }

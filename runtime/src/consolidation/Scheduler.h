@@ -38,6 +38,7 @@ struct Job {
   double work = 0;
   double expected = 0; ///< the scheduler's: when its SVDs are done
   bool alone = false;  ///< and whether nothing was under way before it
+  bool probe = false;  ///< and whether it was thought to be too late
   std::vector<Target> targets;
   /// Set by Scheduler::finish(), per target: its rows are still those that were
   /// read.
@@ -126,6 +127,7 @@ private:
     int64_t turn = 0;  ///< of its last landing, or of giving up
     double window = 0; ///< seconds between two compactions; 0: not known
     double secondsPerTarget = 0; ///< of the SVD threads together; 0: not known
+    double caution = 1; ///< times what SVDs take: results were too late
     double tried = 0; ///< when a job of it was begun
     double compactedAt = 0; ///< any slot, last
     /// Slots that may be waiting, so that nobody looks at all of them.
@@ -147,12 +149,13 @@ private:
                                double now) const;
   bool isProbe(const Layer &layer, double now) const;
   bool isHopeless(const Layer &layer, double now) const;
-  /// Of one target's SVDs; of any layer where this one's is not known; 0: none's.
+  /// Of one target's SVDs, with caution; of any layer where this one's is not known; 0: none's.
   double secondsOf(const Layer &layer) const {
-    return layer.secondsPerTarget > 0 ? layer.secondsPerTarget
-                                      : secondsPerTarget;
+    return layer.caution * (layer.secondsPerTarget > 0
+                                ? layer.secondsPerTarget
+                                : secondsPerTarget);
   }
-  void learn(const Job &job, double now);
+  void learn(const Job &job, bool inTime, double now);
   void noteDrop(Layer &layer, size_t targets);
   Job begin(int32_t layer, const std::vector<int32_t> &chosen, double now);
 

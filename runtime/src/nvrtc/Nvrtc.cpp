@@ -183,6 +183,9 @@ Error Library::unknownArchitecture(const std::string &architecture) const {
 /// What a call that failed says, and whose fault it is.
 Error Library::failure(const char *call, int result, const std::string &log,
                        const CompileInput &input, CompileFault &fault) const {
+  // Whatever number that has: it is no fault of the source.
+  if (log.find("libnvrtc-builtins") != std::string::npos)
+    result = kBuiltinOperationFailure;
   switch (result) {
   case kCompilationError:
     fault = CompileFault::Source;

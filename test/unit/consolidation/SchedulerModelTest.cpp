@@ -190,6 +190,7 @@ struct Model {
       key.push_back(int64_t(1024 * (running.job.started - now)));
       key.push_back(int64_t(1024 * (running.job.expected - now)));
       key.push_back(running.job.alone);
+      key.push_back(running.job.probe);
       for (size_t i = 0; i < running.contents.size(); ++i) {
         const int32_t slot = running.job.targets[i].slot;
         key.push_back(slot);

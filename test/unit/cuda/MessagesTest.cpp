@@ -141,6 +141,11 @@ TEST_F(Levels, InfoIsOncePerEngineAndKernelReplaced) {
                        "sinkstate: kernel '" + name + "' is overridden by"));
 }
 
+constexpr uint64_t kMostTenants = 500;
+bool hasDropped(const Engine &engine) {
+  return engine.statistics().consolidations_dropped > 0;
+}
+
 /// Every dropped result has a line of its own.
 void expectDropsAreSaid(Messages &messages, const Engine &engine) {
   const ss_statistics s = engine.statistics();
@@ -159,7 +164,9 @@ TEST_F(Levels, DebugIsEveryDroppedResultOnAGpu) {
   options.consolidate_every = 1;
   Messages messages;
   CudaUnderTest cuda(source, options, false);
-  for (uint64_t seed = 0; seed < 3; ++seed) { // tenants that leave
+  // Tenants that leave; rows that are read only then are not decomposed.
+  for (uint64_t seed = 0; seed < kMostTenants && !hasDropped(cuda.engine);
+       ++seed) {
     DrivenRequest request = cuda.request(source, seed);
     for (int step = 0; step < 14; ++step)
       cuda.driver.step({&request});
@@ -180,7 +187,7 @@ TEST_F(Levels, DebugIsEveryDroppedResultOnTheCpu) {
   Messages messages;
   Engine engine(package, options);
   RequestDriver driver(engine, kernels.layers(), false);
-  for (uint64_t seed = 0; seed < 3; ++seed) {
+  for (uint64_t seed = 0; seed < kMostTenants && !hasDropped(engine); ++seed) {
     DrivenRequest request(kernels.layers(), seed, RequestStyle());
     request.slot = engine.allocateSlot();
     for (int step = 0; step < 14; ++step)
