@@ -66,6 +66,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
     const int64_t *__restrict__ positions,
     const int64_t *__restrict__ request_keys,
     int32_t layer,
+    int32_t first_head,
     int64_t programs) {
   __shared__ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916_scratch scratch;
   const int lane = ss::lane_id();
@@ -85,6 +86,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
     const int64_t pairs = count[slot] + count_ahead;
 
     // what the random bits of rounding depend on
+    const int64_t model_head = head + int64_t(first_head);
     const int64_t z = request_keys[slot] + -7046029254386353131ll;
     const int64_t z_1 = int64_t(uint64_t(z ^ int64_t(uint64_t(z) >> 30)) *
         uint64_t(-4658895280553007687ll));
@@ -98,7 +100,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
         uint64_t(-7723592293110705685ll));
     const int64_t z_7 = z_6 ^ int64_t(uint64_t(z_6) >> 31);
     const int64_t z_8 = (z_7 ^ (int64_t(uint64_t(int64_t(layer)) * uint64_t(2147483648ll)) +
-        head)) + -7046029254386353131ll;
+        model_head)) + -7046029254386353131ll;
     const int64_t z_9 = int64_t(uint64_t(z_8 ^ int64_t(uint64_t(z_8) >> 30)) *
         uint64_t(-4658895280553007687ll));
     const int64_t z_10 =
