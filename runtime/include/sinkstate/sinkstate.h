@@ -90,7 +90,8 @@ typedef enum ss_log_level {
   SS_LOG_ERROR = 1,   /* a call failed with SS_INTERNAL, SS_DEVICE_ERROR or
                          SS_DEVICE_LOST: a fault of the library or device */
   SS_LOG_WARNING = 2, /* work goes on, with less precision or more memory */
-  SS_LOG_INFO = 3,    /* once per engine, or kernel that is no plain hit */
+  SS_LOG_INFO = 3,    /* once per engine, and for kernels that are waited for or
+                         overridden */
   SS_LOG_DEBUG = 4    /* single events, such as a dropped consolidation */
 } ss_log_level;
 

@@ -95,7 +95,8 @@ RowConversion::RowConversion(StateEngine &engine,
     : layers(engine.manifestOf().layers), maxBatch(options.max_batch),
       slotCount(options.slots), reservedSlots(options.reserved_slots),
       places(placesFor(engine.manifestOf(), options.max_batch)),
-      converter(engine.makeRowConverter(places.bytes)) {}
+      converter(engine.makeRowConverter(places.bytes)),
+      oncePerStep(converter->keepsSlots() && options.compaction_streams >= 0) {}
 
 void RowConversion::requireRoom(int32_t batch, int32_t tokens) const {
   const int64_t rows = int64_t(batch) * tokens;
@@ -156,7 +157,7 @@ std::span<const int32_t> RowConversion::slots(const ss_rows &rows) {
 
 void RowConversion::stepBegins(const ss_rows *rows) {
   step.reset();
-  if (rows && converter->keepsSlots())
+  if (rows && oncePerStep)
     step = *rows;
 }
 

@@ -88,6 +88,9 @@ private:
   int32_t maxBatch, slotCount, reservedSlots;
   Places places;
   std::unique_ptr<RowConverter> converter;
+  /// Whether slots are staged once a step. Not where parts of a step may be captured
+  /// (compaction_streams -1): a replay of one finds the slots of its own time.
+  bool oncePerStep;
   std::optional<ss_rows> step; ///< whose slots are staged
 };
 

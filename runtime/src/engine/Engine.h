@@ -236,7 +236,7 @@ private:
   std::vector<Slot> slots;
   std::vector<int32_t> freeSlots; ///< the next one last
   std::vector<uint64_t> requestKeys; ///< per slot, of its random bits
-  /// Per layer of form sink: [heads, dv].
+  /// Per layer; empty where it is not of form sink.
   std::vector<LayerSinks> sinks;
   std::vector<int32_t> firstHeads; ///< of the whole model, per layer
   uint64_t batches = 0;

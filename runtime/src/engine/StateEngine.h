@@ -109,12 +109,12 @@ public:
                        Stream stream) = 0;
 };
 
-/// Checks option values and replaces "what the device does" (-1) by a value.
-/// Throws SS_INVALID_ARGUMENT.
 /// Threads of the SVDs where the options name none: a quarter of the processors,
 /// 1 to 8.
 int32_t svdThreadsFor(int32_t processors);
 
+/// Checks option values and replaces "what the device does" (-1) by a value.
+/// Throws SS_INVALID_ARGUMENT.
 ss_engine_options resolveOptions(const ss_engine_options &options);
 
 /// Bytes an engine would need; nothing is allocated and no device is looked

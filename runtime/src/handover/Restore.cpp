@@ -91,15 +91,24 @@ int32_t mostRows(const StateEngine &engine, int32_t index,
 void fitForms(const StateEngine &engine, int32_t index,
               const LayerManifest &layer, PlacedLayer &placed) {
   LayerImage &image = placed.image;
-  if (image.shape.denseForm)
+  const bool narrows = image.storage != layer.storage;
+  if (image.shape.denseForm) {
+    if (narrows && !mayBeNarrowed(layer.storage, image.dense))
+      foreign("the snapshot has elements in layer '", layer.name,
+              "' that ", storageName(layer.storage),
+              " does not hold, expected states of its range: restore it with a "
+              "graph of more exponents");
     return;
+  }
   const bool anyDense =
       std::any_of(image.heads.begin(), image.heads.end(),
                   [](const HeadImage &head) { return head.rank < 0; });
-  if (anyDense && !engine.holdsDense(index))
-    storeInFactors(image, layer.policy.kind == PolicyKind::Relative
-                              ? layer.policy.value
-                              : 0);
+  const bool holdsDense = engine.holdsDense(index);
+  if (anyDense && (!holdsDense || narrows))
+    storeInFactors(
+        image,
+        layer.policy.kind == PolicyKind::Relative ? layer.policy.value : 0,
+        holdsDense ? std::optional(layer.storage) : std::nullopt);
   fitSinks(engine, index, layer, placed);
   for (size_t i = 0; i < image.heads.size(); ++i) {
     const int32_t rank = image.heads[i].rank;

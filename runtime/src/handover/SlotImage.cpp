@@ -6,6 +6,7 @@
 #include "consolidation/ExactSvd.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace sinkstate::runtime {
 
@@ -115,16 +116,27 @@ PlacedLayer cutHeads(const LayerImage &layer, const LayerManifest &target,
   return placed;
 }
 
-void storeInFactors(LayerImage &layer, double eps) {
+bool mayBeNarrowed(Storage storage, std::span<const float> matrix) {
+  const bool isFinite = std::all_of(matrix.begin(), matrix.end(),
+                                    [](float x) { return std::isfinite(x); });
+  return !isFinite ||
+         keepsDigits(storage, matrix.data(), int64_t(matrix.size()));
+}
+
+void storeInFactors(LayerImage &layer, double eps,
+                    std::optional<Storage> dense) {
   const LayerShape &shape = layer.shape;
   const int64_t most = std::min(shape.dk, shape.dv);
   std::vector<float> rows, weights;
   const float *row = layer.rows.data(), *weight = layer.weights.data();
   for (HeadImage &head : layer.heads) {
     const HeadImage before = head;
-    if (before.rank >= 0) {
+    const bool stays =
+        before.rank < 0 && dense &&
+        mayBeNarrowed(*dense, {row, size_t(before.storedFloats(shape))});
+    if (before.rank >= 0 || stays) {
       rows.insert(rows.end(), row, row + before.storedFloats(shape));
-      weights.insert(weights.end(), weight, weight + before.rank);
+      weights.insert(weights.end(), weight, weight + before.components());
     } else {
       std::vector<float> some(size_t(most * shape.rowFloats()));
       std::vector<float> someWeights(static_cast<size_t>(most));

@@ -12,6 +12,8 @@
 #include "package/Manifest.h"
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -96,9 +98,13 @@ struct PlacedLayer {
 PlacedLayer cutHeads(const LayerImage &layer, const LayerManifest &target,
                      const HeadRange &range);
 
-/// A dense state in factors, for engines that cannot hold it dense. Throws
-/// SS_FOREIGN_SNAPSHOT where it has none (NaN).
-void storeInFactors(LayerImage &layer, double eps);
+/// Dense states in factors, for engines that cannot hold them dense: any of them, or,
+/// with a storage, those whose digits it does not keep (what is not finite stays).
+/// Throws SS_FOREIGN_SNAPSHOT where one has no factors (NaN).
+void storeInFactors(LayerImage &layer, double eps, std::optional<Storage> dense);
+
+/// Whether a matrix may be narrowed to a storage: it keeps its digits, or has none.
+bool mayBeNarrowed(Storage storage, std::span<const float> matrix);
 
 /// Puts an empty sink in front of the rows of a head, for a layer whose states
 /// begin with one. The matrix stays what it is, to the bit: the row has weight 0,

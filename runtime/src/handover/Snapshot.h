@@ -31,7 +31,8 @@ uint64_t snapshotBytes(const SlotImage &image);
 void writeSnapshot(const SlotImage &image, std::span<std::byte> out);
 
 /// Checks and reads; takes no more memory than the snapshot would have bytes with
-/// rows in f32 (four times what it has), apart from a constant. Throws SS_MALFORMED_SNAPSHOT or SS_VERSION_MISMATCH.
+/// rows in f32 (four times what it has), apart from a constant. Throws
+/// SS_MALFORMED_SNAPSHOT or SS_VERSION_MISMATCH.
 SlotImage readSnapshot(std::span<const std::byte> bytes);
 
 /// The header and the layers' shapes alone, whose checksums are checked.

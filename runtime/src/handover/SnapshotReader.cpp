@@ -1,7 +1,7 @@
 //===- SnapshotReader.cpp - Bytes that nobody vouches for -----------------===//
 //
 // Every size is checked against what is there before it is used: what is taken
-// from memory never exceeds the snapshot itself.
+// from memory never exceeds what the snapshot would have with rows in f32.
 //
 //===----------------------------------------------------------------------===//
 

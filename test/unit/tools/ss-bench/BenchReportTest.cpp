@@ -137,8 +137,10 @@ TEST(BenchReport, PrintsStepsThatGoOn) {
 TEST(BenchReport, PrintsWhatMemoryIsFor) {
   namespace purpose = sinkstate::runtime::purpose;
   BenchResult result = someResult();
-  Measured &m = result.batches[0].ours[0];
-  result.batches = {{m.batch, {m}, {}, {}}};
+  BatchResult only;
+  only.batch = result.batches[0].batch;
+  only.ours = {result.batches[0].ours[0]};
+  result.batches = {only};
   Measured &ours = result.batches[0].ours[0];
   ours.denseBytes = 4e6;
   ours.memory = {{purpose::kComponents, 1000000},
