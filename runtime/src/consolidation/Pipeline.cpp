@@ -86,7 +86,7 @@ std::unique_ptr<HostJob> Pipeline::release(HostJob *done) {
   // As if none had been overtaken: it is what such a job is expected to take.
   const auto all = double(job->states.size());
   const double ran = all - double(job->skipped);
-  job->job.work = ran > 0 ? 1e-9 * double(job->nanoseconds) * all / ran : 0;
+  job->job.work = ran > 0 ? 1e-9 * double(job->nanoseconds) * all / ran : -1;
   return job;
 }
 

@@ -230,8 +230,11 @@ void Scheduler::learn(const Job &job, bool inTime, double now) {
   const double seconds = job.work > 0
                              ? job.work / svdThreads
                              : now - std::max(job.started, lastFinish);
-  average(layer.secondsPerTarget, seconds / targets);
-  average(secondsPerTarget, seconds / targets);
+  const bool isSample = job.work >= 0;
+  if (isSample) {
+    average(layer.secondsPerTarget, seconds / targets);
+    average(secondsPerTarget, seconds / targets);
+  }
   lastFinish = now;
   // Whatever else makes results late: threads that wait for each other, a slow
   // way back. What lands makes bold again.
@@ -239,7 +242,7 @@ void Scheduler::learn(const Job &job, bool inTime, double now) {
     layer.caution = std::min(kMostCaution, kTooLate * layer.caution);
   else
     layer.caution = job.probe ? 1 : 1 + kInTime * (layer.caution - 1);
-  if (job.alone)
+  if (job.alone && isSample)
     average(latency, std::max(0.0, now - job.started - seconds));
   const double error = now - latency - job.expected - shift;
   shift += kNewest * error;

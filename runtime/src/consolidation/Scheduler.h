@@ -34,7 +34,7 @@ struct Job {
   int32_t layer = 0;
   double started = 0; ///< seconds
   /// Set by the owner before Scheduler::finish(): seconds of all SVD threads
-  /// together; 0: not known.
+  /// together; 0: not known; less: none was done.
   double work = 0;
   double expected = 0; ///< the scheduler's: when its SVDs are done
   bool alone = false;  ///< and whether nothing was under way before it

@@ -44,12 +44,16 @@ int64_t mostHandOverBytes(const Manifest &manifest, const CudaLayout &layout) {
     const LayerLayout &sizes = layout.layers[i].sizes;
     if (layer.deferred)
       continue; // its matrices are not handed over
-    const int64_t each =
-        layer.denseForm
-            ? copyBytes(sizes)
-            : std::max(densifyBytes(sizes),
-                       initBytes(sizes, mostInitialRows(layer)));
-    matrices = std::max(matrices, DenseWork::bytesFor(sizes.states, each));
+    // As many as fit: fewer of the larger ones, which may take less.
+    matrices = std::max(
+        matrices, DenseWork::bytesFor(sizes.states, layer.denseForm
+                                                        ? copyBytes(sizes)
+                                                        : densifyBytes(sizes)));
+    if (!layer.denseForm)
+      matrices = std::max(
+          matrices,
+          DenseWork::bytesFor(sizes.states,
+                              initBytes(sizes, mostInitialRows(layer))));
   }
   return matrices + PieceMover::kStagingBytes;
 }

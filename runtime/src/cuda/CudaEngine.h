@@ -153,7 +153,7 @@ private:
   void checkSlot(int32_t slot) const;
   void resetStates(int32_t slot, CUstream stream);
   void checkStep(const LayerManifest &layer, int32_t index,
-                 const ss_decode_args &args) const;
+                 const ss_decode_args &args);
   bool hasOrder(int32_t batch) const;
   void planStep(std::span<const int32_t> slots, CUstream stream);
   void moveBehind(int32_t first);

@@ -179,9 +179,10 @@ bool CudaEngine::hasOrder(int32_t batch) const {
 }
 
 void CudaEngine::checkStep(const LayerManifest &layer, int32_t index,
-                           const ss_decode_args &args) const {
+                           const ss_decode_args &args) {
   checkDecodeArguments(layer, args);
-  if (stepBatch == 0)
+  // The lists of a step whose capture was lost are those of the step before it.
+  if (!isWithinStep() || stepBatch == 0)
     fail(SS_INVALID_ARGUMENT, "layer '", layer.name,
          "' is decoded outside a step, expected ss_begin_step first");
   if (args.batch != stepBatch)

@@ -148,6 +148,18 @@ TEST_F(LeftSteps, OfALostCaptureAreNotUnderWay) {
   run.lose(1);
   EXPECT_EQ(ss_end_step(engine, run.slots.data(), 1, nullptr), SS_INVALID_ARGUMENT);
   run.lose(1);
+  const int launches = fake_calls("cuLaunchKernel");
+  try {
+    run.driver.enqueueLayer(1, 0, nullptr);
+    ADD_FAILURE() << "a layer was decoded without a step";
+  } catch (const Exception &error) {
+    EXPECT_EQ(error.code(), SS_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(error.what()).find("is decoded outside a step"),
+              std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(fake_calls("cuLaunchKernel"), launches);
+  run.lose(1);
   EXPECT_EQ(ss_slot_reset(engine, slot, nullptr), SS_OK);
   EXPECT_EQ(run.engine.position(slot), 0);
 }
