@@ -414,12 +414,12 @@ void RowPools::release(int32_t slot, bool owned, CUstream stream) const {
          parameters);
 }
 
-PoolMemory::Room RowPools::tend(int64_t slotsInUse, bool released,
+PoolMemory::Room RowPools::tend(const PoolDemand::Slots &slots, bool released,
                                 bool stepFollows, bool mayUnmap,
                                 CUstream stream) {
   auto worst = PoolMemory::Room::Enough;
   for (PoolMemory &pool : memory)
-    worst = std::max(worst, pool.tend(slotsInUse, readers > 0, mayUnmap));
+    worst = std::max(worst, pool.tend(slots, readers > 0, mayUnmap));
   // Where no step follows nobody else would say what is free now, nor that a
   // lower limit was seen.
   for (const PoolMemory &pool : memory)

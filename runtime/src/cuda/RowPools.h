@@ -107,8 +107,8 @@ public:
   /// step and is not to be captured. The worst of all pools. `released`: states
   /// have given rows back since the last step; `stepFollows`: a step will report
   /// at once; `mayUnmap`: nobody reads rows during the call.
-  PoolMemory::Room tend(int64_t slotsInUse, bool released, bool stepFollows,
-                        bool mayUnmap, CUstream stream);
+  PoolMemory::Room tend(const PoolDemand::Slots &slots, bool released,
+                        bool stepFollows, bool mayUnmap, CUstream stream);
   /// Lets the device report between two steps.
   void report(CUstream stream);
   /// Threads that read rows beside the steps: while there are any, a state moves
