@@ -193,6 +193,7 @@ void CudaEngine::resetStates(int32_t slot, CUstream stream) {
                           0, sizeof(uint64_t), stream));
   if (pools)
     pools->release(slot, true, stream);
+  ++joinedSlots;
   noteNewRows(slot, stream);
   for (size_t i = 0; i < layout.layers.size(); ++i) {
     if (!manifest.layers[i].denseForm)

@@ -179,6 +179,7 @@ private:
                  const ss_engine_options &options);
   bool isCaptured(CUstream stream) const;
   int64_t slotsInUse() const;
+  PoolDemand::Slots slotsForPools(int32_t joining);
   void tendPools(CUstream stream, int32_t joining, bool stepFollows);
   void launchFold(int32_t layer, int32_t batch, int32_t countAhead,
                   CUstream stream);
@@ -299,6 +300,7 @@ private:
   int64_t refusedCalls = 0;
   /// Freed slots whose rows the device still holds.
   std::vector<int32_t> abandoned;
+  int64_t joinedSlots = 0; ///< made fresh since the pools were told
   std::unique_ptr<HandOverKernels> handOver;
   std::unique_ptr<PieceMover> mover;
   std::unique_ptr<DenseWork> denseWork;

@@ -6,6 +6,7 @@
 #include "observe/Log.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace sinkstate::runtime::cuda {
 
@@ -48,6 +49,11 @@ int64_t CudaEngine::slotsInUse() const {
   return std::count(inUse.begin(), inUse.end(), true);
 }
 
+/// What the pools are told once; `joining`: slots that are handed out behind that.
+PoolDemand::Slots CudaEngine::slotsForPools(int32_t joining) {
+  return {slotsInUse() + joining, std::exchange(joinedSlots, 0), joining};
+}
+
 /// Memory for the steps to come, unless the step is captured: then it is the
 /// caller who calls for it between replays. Not within a step, whose requests
 /// are not settled.
@@ -67,7 +73,7 @@ void CudaEngine::tendPools(CUstream stream, int32_t joining,
   if (consolidator)
     reads = consolidator->tryHoldReads();
   const bool mayUnmap = !consolidator || reads.owns_lock();
-  const PoolMemory::Room room = pools->tend(slotsInUse() + joining, released,
+  const PoolMemory::Room room = pools->tend(slotsForPools(joining), released,
                                             stepFollows, mayUnmap, stream);
   if (room == PoolMemory::Room::Enough ||
       (room == PoolMemory::Room::Short && exhaustion == SS_EXHAUSTION_TIGHTEN))

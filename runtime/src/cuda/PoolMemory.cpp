@@ -37,7 +37,7 @@ int64_t PoolDemand::recentChunks() const {
 
 /// What a placing reports is about states without ranks, and a step of several
 /// tokens foresees nothing.
-void PoolDemand::look(const ss::PoolReport &report, int64_t slotsInUse,
+void PoolDemand::look(const ss::PoolReport &report, const Slots &slots,
                       int64_t unseen) {
   if (report.coming < 0)
     blind = kCalmCalls;
@@ -48,25 +48,27 @@ void PoolDemand::look(const ss::PoolReport &report, int64_t slotsInUse,
   foreseen = std::max(0, report.coming);
   if (report.step >= joinedStep)
     joined = 0;
-  if (slotsInUse > slots) {
-    joined += slotsInUse - slots;
+  if (slots.joined > 0) {
+    joined += slots.joined;
     joinedStep = report.step + unseen + kLateReports;
   }
-  slots = slotsInUse;
+  inUse = slots.inUse;
+  // Some may have left again.
+  unknown = std::min(joined + slots.joining, inUse);
 }
 
-int64_t PoolDemand::chunks(const ss::PoolReport &report, int64_t slotsInUse,
+int64_t PoolDemand::chunks(const ss::PoolReport &report, const Slots &slots,
                            int64_t unseen) {
-  look(report, slotsInUse, unseen);
+  look(report, slots, unseen);
   const int64_t steps = std::max<int64_t>(0, report.step - lastStep);
   lastStep = report.step;
   recent *= std::pow(1 - kForgetting, double(steps));
   if (report.step > ignored)
     recent = std::max(recent, double(report.fresh + report.missing));
-  if (slotsInUse == 0)
+  if (inUse == 0)
     return report.used_chunks;
-  const int64_t two = blind > 0 ? 2 * worstChunks(slotsInUse)
-                                : foreseen + 2 * worstChunks(joined);
+  const int64_t two = blind > 0 ? 2 * worstChunks(inUse)
+                                : foreseen + 2 * worstChunks(unknown);
   return report.used_chunks + report.missing +
          std::max(two, (2 + std::min(unseen, kMostUnseen)) * recentChunks());
 }
@@ -201,12 +203,12 @@ void PoolMemory::giveBack(int64_t wanted, const ss::PoolReport &seen,
     allow(kept);
 }
 
-PoolMemory::Room PoolMemory::tend(int64_t slotsInUse, bool keep,
+PoolMemory::Room PoolMemory::tend(const PoolDemand::Slots &slots, bool keep,
                                   bool mayUnmap) {
   const ss::PoolReport seen = report();
   queued = std::max(queued, seen.step);
   const int64_t wanted = std::min<int64_t>(
-      demand.chunks(seen, slotsInUse, queued - seen.step), sizes->chunkCount);
+      demand.chunks(seen, slots, queued - seen.step), sizes->chunkCount);
   if (wanted > allowed()) {
     // As much as there is, in halves of what is missing.
     for (int64_t more = wanted - allowed(); more > 0; more /= 2)
@@ -216,13 +218,12 @@ PoolMemory::Room PoolMemory::tend(int64_t slotsInUse, bool keep,
       }
   }
   squeeze(!keep && (wanted > allowed() || budget->isShort()));
-  giveBack(wanted, seen, slotsInUse == 0, mayUnmap);
-  if (slotsInUse > 0 && mappedChunks() == 0)
+  giveBack(wanted, seen, slots.inUse == 0, mayUnmap);
+  if (slots.inUse > 0 && mappedChunks() == 0)
     return Room::None;
   const bool enough =
-      slotsInUse == 0 || allowed() == sizes->chunkCount ||
-      seen.used_chunks + seen.missing + demand.stepChunks(slotsInUse) <=
-          allowed();
+      slots.inUse == 0 || allowed() == sizes->chunkCount ||
+      seen.used_chunks + seen.missing + demand.stepChunks() <= allowed();
   return enough ? Room::Enough : Room::Short;
 }
 

@@ -28,23 +28,30 @@ class PoolDemand {
 public:
   explicit PoolDemand(const RowPoolSizes &sizes) : sizes(&sizes) {}
 
+  struct Slots {
+    int64_t inUse = 0;
+    /// Of those, made fresh since the last call; some may have had owners before.
+    int64_t joined = 0;
+    /// Of those, made fresh behind this call, if at all.
+    int64_t joining = 0;
+  };
   /// `unseen`: steps queued after the report.
-  int64_t chunks(const ss::PoolReport &report, int64_t slotsInUse,
+  int64_t chunks(const ss::PoolReport &report, const Slots &slots,
                  int64_t unseen);
   /// What this report says was taken, no step took: it was placed from outside,
   /// and says nothing of the steps to come.
   void ignore(const ss::PoolReport &report) { ignored = report.step; }
   /// Chunks that one step may take, by the report that chunks() was asked for last.
-  int64_t stepChunks(int64_t slotsInUse) const {
-    return std::max(blind > 0 ? worstChunks(slotsInUse)
-                              : foreseen + worstChunks(joined),
+  int64_t stepChunks() const {
+    return std::max(blind > 0 ? worstChunks(inUse)
+                              : foreseen + worstChunks(unknown),
                     recentChunks());
   }
 
 private:
   int64_t worstChunks(int64_t slots) const;
   int64_t recentChunks() const;
-  void look(const ss::PoolReport &report, int64_t slotsInUse, int64_t unseen);
+  void look(const ss::PoolReport &report, const Slots &slots, int64_t unseen);
 
   const RowPoolSizes *sizes;
   double recent = 0; ///< chunks of the largest step, slowly forgotten
@@ -52,8 +59,10 @@ private:
   /// Calls for which what was foreseen is not relied upon.
   int64_t blind = 1;
   int64_t foreseen = 0;
-  /// Slots in use, those that no report knows of, and the report that will.
-  int64_t slots = 0, joined = 0, joinedStep = 0;
+  /// Slots in use, and those that no report knows of, joining ones included.
+  int64_t inUse = 0, unknown = 0;
+  /// Those that have joined, and the report that will know of them.
+  int64_t joined = 0, joinedStep = 0;
 };
 
 class PoolMemory {
@@ -89,7 +98,7 @@ public:
   };
   /// Maps what is missing and gives back what is too much. `keep`: let no state
   /// move but before its compaction; `mayUnmap`: unmap what is no state's.
-  Room tend(int64_t slotsInUse, bool keep, bool mayUnmap);
+  Room tend(const PoolDemand::Slots &slots, bool keep, bool mayUnmap);
   /// A lower limit was set that no report has confirmed.
   bool waitsForReport() const { return allowed() < mappedChunks(); }
   /// From now on memory grows only: what lies where now can be put back.

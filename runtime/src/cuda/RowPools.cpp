@@ -236,6 +236,7 @@ void RowPools::fillTables(const Manifest &manifest, const CudaLayout &layout,
           layerTable(manifest.layers[l], layout.layers[l], begin,
                      sizes.poolOf[l]);
   }
+  listed.resize(size_t(arguments.layer_count));
   if (image.image().size() > tables.bytes())
     fail(SS_INTERNAL, "tables of row pools take ", image.image().size(),
          " bytes, expected at most ", tables.bytes(), ": report it");
@@ -271,7 +272,8 @@ void RowPools::list(int32_t first, int32_t count, int32_t ahead,
   ss::RowTables given = arguments;
   void *parameters[] = {&given, &first, &ahead};
   launch(planFunction, unsigned(count), 1, kThreads, stream, parameters);
-  listed = unanswered = true;
+  std::fill_n(listed.begin() + first, count, true);
+  unanswered = true;
 }
 
 /// Copies what moves, and sets where states are.
@@ -331,27 +333,29 @@ void RowPools::checkRange(size_t layer, CUstream stream) const {
 
 void RowPools::settle(CUstream stream) {
   launchOverRequests(settleFunction, -1, stream);
-  listed = false;
+  std::fill(listed.begin(), listed.end(), false);
 }
 
-void RowPools::settleLayer(size_t layer, CUstream stream) const {
+void RowPools::settleLayer(size_t layer, CUstream stream) {
   launchOverRequests(settleFunction, tableOf[layer], stream);
+  listed[size_t(tableOf[layer])] = false;
 }
 
 void RowPools::cancel(const std::vector<bool> &begun, CUstream stream,
                       bool counted) {
-  if (!listed)
+  if (std::find(listed.begin(), listed.end(), true) == listed.end())
     return;
   if (unanswered)
     provide(stream, counted);
-  if (std::find(begun.begin(), begun.end(), true) == begun.end())
+  const bool all =
+      std::find(listed.begin(), listed.end(), false) == listed.end() &&
+      std::find(begun.begin(), begun.end(), true) == begun.end();
+  if (all)
     launchOverRequests(cancelFunction, -1, stream, true);
-  else
-    for (size_t layer = 0; layer < begun.size(); ++layer)
-      if (sizes.poolOf[layer] >= 0)
-        launchOverRequests(cancelFunction, tableOf[layer], stream,
-                           !begun[layer]);
-  listed = false;
+  for (size_t layer = 0; !all && layer < begun.size(); ++layer)
+    if (sizes.poolOf[layer] >= 0 && listed[size_t(tableOf[layer])])
+      launchOverRequests(cancelFunction, tableOf[layer], stream, !begun[layer]);
+  std::fill(listed.begin(), listed.end(), false);
 }
 
 /// `again` is a parameter of those functions that have it.
@@ -410,12 +414,12 @@ void RowPools::release(int32_t slot, bool owned, CUstream stream) const {
          parameters);
 }
 
-PoolMemory::Room RowPools::tend(int64_t slotsInUse, bool released,
+PoolMemory::Room RowPools::tend(const PoolDemand::Slots &slots, bool released,
                                 bool stepFollows, bool mayUnmap,
                                 CUstream stream) {
   auto worst = PoolMemory::Room::Enough;
   for (PoolMemory &pool : memory)
-    worst = std::max(worst, pool.tend(slotsInUse, readers > 0, mayUnmap));
+    worst = std::max(worst, pool.tend(slots, readers > 0, mayUnmap));
   // Where no step follows nobody else would say what is free now, nor that a
   // lower limit was seen.
   for (const PoolMemory &pool : memory)

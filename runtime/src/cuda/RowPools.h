@@ -17,6 +17,7 @@
 #include "cuda/RowPoolLayout.h"
 #include "cuda/device/rows.cuh"
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <span>
@@ -73,17 +74,21 @@ public:
   /// The same for all layers but this one (-1: for all), before their decodes.
   void moveOthers(int32_t layer, CUstream stream) const;
   /// Nothing more will be launched over the lists of list() and move(). `begun`, by
-  /// layer of the model: something was; of the others what was planned is taken back.
+  /// layer of the model: something was, and its folds are not counted; of the others
+  /// what was planned is taken back.
   void cancel(const std::vector<bool> &begun, CUstream stream, bool counted);
   /// What was queued since the last step's end never runs.
-  void forget() { listed = unanswered = false; }
+  void forget() {
+    std::fill(listed.begin(), listed.end(), false);
+    unanswered = false;
+  }
   /// In layers of f16, after densify and before the compaction: what does not
   /// fit the type stays in factors, and is listed for the compaction.
   void checkRange(size_t layer, CUstream stream) const;
   /// Ends what list() has begun: states that went dense take their block.
   void settle(CUstream stream);
   /// The same for one layer, while compactions of others are under way.
-  void settleLayer(size_t layer, CUstream stream) const;
+  void settleLayer(size_t layer, CUstream stream);
   /// Between steps: blocks of at least rows[i] rows for states[i] of a layer,
   /// whose contents are lost; their rank is 0. False where there is no memory,
   /// and some states may have got theirs. `scratch`: two tables on the device,
@@ -99,11 +104,11 @@ public:
 
   /// Looks at what the device has reported, maps more memory, gives back what
   /// nobody uses. Waits for nothing; what it queues on `stream` is no part of a
-  /// step and is not to be captured. The worst of all pools. `released`: states have given rows back since the last step;
-  /// `stepFollows`: a step will report at once; `mayUnmap`: nobody reads rows
-  /// during the call.
-  PoolMemory::Room tend(int64_t slotsInUse, bool released, bool stepFollows,
-                        bool mayUnmap, CUstream stream);
+  /// step and is not to be captured. The worst of all pools. `released`: states
+  /// have given rows back since the last step; `stepFollows`: a step will report
+  /// at once; `mayUnmap`: nobody reads rows during the call.
+  PoolMemory::Room tend(const PoolDemand::Slots &slots, bool released,
+                        bool stepFollows, bool mayUnmap, CUstream stream);
   /// Lets the device report between two steps.
   void report(CUstream stream);
   /// Threads that read rows beside the steps: while there are any, a state moves
@@ -161,9 +166,9 @@ private:
   std::shared_ptr<const Context> context;
   RowPoolLayout sizes;
   Module module;
-  /// list() has been called since the last settle() or cancel(), and provide() has
-  /// not since.
-  bool listed = false, unanswered = false;
+  /// By layer, as in `tableOf`: it was listed, and neither settled nor cancelled since.
+  std::vector<bool> listed;
+  bool unanswered = false; ///< something was listed since the last provide()
   CUfunction planFunction, foreseeFunction, placeFunction, provideFunction, moveFunction,
       moveAllFunction, checkFunction, settleFunction, cancelFunction,
       releaseFunction;

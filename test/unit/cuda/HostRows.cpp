@@ -141,10 +141,9 @@ void hostCancelRows(void *, void *const *parameters, unsigned) {
   const auto tables = value<ss::RowTables>(parameters, 0);
   const auto layer = value<int32_t>(parameters, 1);
   const auto again = value<int32_t>(parameters, 2);
-  if (again)
-    for (int32_t l = 0; l < tables.layer_count; ++l)
-      for (int32_t i = 0; (layer < 0 || l == layer) && i < *tables.layers[l].dense_count; ++i)
-        ss::uncount_fold(tables, tables.layers[l], i);
+  for (int32_t l = 0; l < tables.layer_count; ++l)
+    for (int32_t i = 0; (layer < 0 || l == layer) && i < *tables.layers[l].dense_count; ++i)
+      ss::uncount_fold(tables, tables.layers[l], i, again);
   for (int32_t p = 0; p < tables.pool_count; ++p)
     for (int32_t i = 0; i < tables.pools[p].grant_count; ++i)
       if (layer < 0 || tables.pools[p].requests[i].layer == layer)

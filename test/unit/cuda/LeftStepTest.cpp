@@ -319,4 +319,82 @@ TEST_F(LeftSteps, ThatAreBeingCapturedDoNotTakeAResetIn) {
     EXPECT_NE(kernel, "ss_reset_slot");
 }
 
+/// A layer whose states stay in factors, and one whose states become matrices, both
+/// compacting after the same tokens.
+class FoldsOfLeftSteps : public OnFakeGpu {
+protected:
+  static std::vector<LayerSpec> twoLayers(bool firstStaysFactored) {
+    std::vector<LayerSpec> layers = {gdnLayer(4, 2, 24, 16), gdnLayer(2, 2, 16, 16)};
+    for (size_t i = 0; i < layers.size(); ++i) {
+      layers[i].name = "layer" + std::to_string(i);
+      layers[i].index = int32_t(i);
+      layers[i].active = 2;
+      layers[i].buffer = 3;
+      layers[i].policyValue = i == 0 && firstStaysFactored ? 0.9 : 0;
+    }
+    return layers;
+  }
+  /// Steps in two engines, of which one, once states are matrices, leaves a step
+  /// before each of its own, as `leave` says; what they count stays the same.
+  template <typename Leave>
+  void expectTheSameCounts(FakePackage &source, const Leave &leave) {
+    CudaUnderTest clean(source, cudaOptions(1), false), left(source, cudaOptions(1), false);
+    RequestStyle style;
+    style.gateMean = -40;
+    DrivenRequest a(source.layers(), 1, style), b(source.layers(), 1, style);
+    a.slot = clean.engine.allocateSlot();
+    b.slot = left.engine.allocateSlot();
+    DeviceArray<int32_t> slots(left.engine, 1);
+    slots.copyIn({b.slot});
+    for (int step = 0; step < 90; ++step) {
+      if (step == 40)
+        left.driver.setSubmit([&](size_t batch) {
+          left.engine.beginStep(slots.data(), 1);
+          leave(left, slots);
+          left.driver.enqueue(batch, nullptr);
+        });
+      clean.driver.step({&a});
+      left.driver.step({&b});
+      const ss_statistics x = clean.engine.statistics(), y = left.engine.statistics();
+      ASSERT_EQ(x.folds, y.folds) << step;
+      ASSERT_EQ(x.went_dense, y.went_dense) << step;
+      if (source.layers()[0].policyValue == 0)
+        ASSERT_EQ(x.compactions, y.compactions) << step;
+    }
+    EXPECT_GT(left.engine.statistics().folds, 10);
+  }
+};
+
+// A call of several tokens takes back the folds of the whole step, and lists anew what
+// its own layer folds: what comes behind it has nothing to take back.
+TEST_F(FoldsOfLeftSteps, AreTakenBackOnceWhereALayerTakesSeveralTokens) {
+  FakePackage source(twoLayers(true));
+  const std::vector<float> zeros(4096);
+  expectTheSameCounts(source, [&](CudaUnderTest &run, DeviceArray<int32_t> &slots) {
+    DeviceArray<float> rows(run.engine, zeros.size()), y(run.engine, zeros.size());
+    rows.copyIn(zeros);
+    ss_decode_args args = decodeArgs();
+    args.batch = 1;
+    args.slots = slots.data();
+    args.q = args.k = args.v = args.gate = args.beta = {rows.data(), 0};
+    args.a_log = args.dt_bias = rows.data();
+    args.y = y.data();
+    ss_token_args several = {};
+    several.struct_size = sizeof several;
+    several.tokens = 2;
+    run.engine.decodeTokens(0, args, several);
+  });
+}
+
+// The step that is begun anew folds them again, and that is what is counted.
+TEST_F(FoldsOfLeftSteps, AreNotCountedWhereTheirLayerHasBegun) {
+  for (size_t layers : {1, 2}) {
+    FakePackage source(twoLayers(false));
+    expectTheSameCounts(source, [&](CudaUnderTest &run, DeviceArray<int32_t> &) {
+      for (size_t layer = 0; layer < layers; ++layer)
+        run.driver.enqueueLayer(1, layer, nullptr);
+    });
+  }
+}
+
 } // namespace

@@ -134,12 +134,13 @@ TEST(PoolDemand, TakesPlacingForNoGrowth) {
   report.coming = -1;
   runtime::cuda::PoolDemand grown(sizes), placed(sizes);
   placed.ignore(report);
-  const int64_t calm = 40 + 2 * placed.stepChunks(2);
-  EXPECT_EQ(placed.chunks(report, 2, 0), calm);
-  EXPECT_EQ(grown.chunks(report, 2, 0), 40 + 2 * 2 * 40);
+  const int64_t calm = placed.chunks(report, {2}, 0);
+  EXPECT_EQ(calm, 40 + 2 * placed.stepChunks());
+  EXPECT_EQ(placed.stepChunks(), 1 + 2); // of due states that keep all their pairs
+  EXPECT_EQ(grown.chunks(report, {2}, 0), 40 + 2 * 2 * 40);
   // The steps behind it do.
   report.step = 6, report.fresh = 3;
-  EXPECT_EQ(placed.chunks(report, 2, 0), 40 + 2 * 2 * 3);
+  EXPECT_EQ(placed.chunks(report, {2}, 0), 40 + 2 * 2 * 3);
 }
 
 // Not of slots that have joined since, nor right behind a placing, nor for a while
@@ -154,27 +155,53 @@ TEST(PoolDemand, TakesWhatTheDeviceForesees) {
     return (slots * 10 + sizes.chunkRows - 1) / sizes.chunkRows +
            std::min(slots, int64_t(sizes.capacity.size()));
   };
-  EXPECT_EQ(demand.chunks(report, 4000, 0), 40 + 2 * worst(4000)); // no report yet
+  EXPECT_EQ(demand.chunks(report, {4000, 4000}, 0), 40 + 2 * worst(4000)); // no report yet
   report.step = 1;
-  EXPECT_EQ(demand.chunks(report, 4000, 0), 40 + 3 + 2 * worst(4000));
+  EXPECT_EQ(demand.chunks(report, {4000}, 0), 40 + 3 + 2 * worst(4000));
   report.step = 3;
-  EXPECT_EQ(demand.chunks(report, 4000, 0), 40 + 3);
-  EXPECT_EQ(demand.stepChunks(4000), 3);
-  EXPECT_EQ(demand.chunks(report, 4400, 1), 40 + 3 + 2 * worst(400));
-  EXPECT_EQ(demand.stepChunks(4400), 3 + worst(400));
+  EXPECT_EQ(demand.chunks(report, {4000}, 0), 40 + 3);
+  EXPECT_EQ(demand.stepChunks(), 3);
+  EXPECT_EQ(demand.chunks(report, {4400, 400}, 1), 40 + 3 + 2 * worst(400));
+  EXPECT_EQ(demand.stepChunks(), 3 + worst(400));
   report.step = 6;
-  EXPECT_EQ(demand.chunks(report, 4400, 0), 40 + 3);
+  EXPECT_EQ(demand.chunks(report, {4400}, 0), 40 + 3);
   demand.ignore(report);
-  EXPECT_EQ(demand.chunks(report, 4400, 0), 40 + 2 * worst(4400));
+  EXPECT_EQ(demand.chunks(report, {4400}, 0), 40 + 2 * worst(4400));
   report.step = 7;
-  EXPECT_EQ(demand.chunks(report, 4400, 0), 40 + 3);
+  EXPECT_EQ(demand.chunks(report, {4400}, 0), 40 + 3);
   report.step = 8, report.coming = -1;
-  EXPECT_EQ(demand.chunks(report, 4400, 0), 40 + 2 * worst(4400));
+  EXPECT_EQ(demand.chunks(report, {4400}, 0), 40 + 2 * worst(4400));
   report.step = 9, report.coming = 2;
-  EXPECT_EQ(demand.chunks(report, 4400, 0), 40 + 2 * worst(4400));
+  EXPECT_EQ(demand.chunks(report, {4400}, 0), 40 + 2 * worst(4400));
   for (int call = 0; call < 40; ++call)
-    demand.chunks(report, 4400, 0);
-  EXPECT_EQ(demand.chunks(report, 4400, 0), 40 + 2);
+    demand.chunks(report, {4400}, 0);
+  EXPECT_EQ(demand.chunks(report, {4400}, 0), 40 + 2);
+}
+
+// Whether or not as many have left: also where one call is told of both, and of what
+// joins behind it, once it does.
+TEST(PoolDemand, TakesSlotsOfNewOwnersForUnknown) {
+  RowPoolSizes sizes(64, 104, {49});
+  sizes.dueStates = 1, sizes.dueRows = 200;
+  auto worst = [&](int64_t slots) { // of one step
+    return (slots * 200 + sizes.chunkRows - 1) / sizes.chunkRows +
+           std::min(slots, int64_t(sizes.capacity.size()));
+  };
+  ss::PoolReport report = {};
+  report.used_chunks = 40;
+  runtime::cuda::PoolDemand demand(sizes);
+  for (report.step = 1; report.step < 4; ++report.step)
+    demand.chunks(report, {8}, 0);
+  EXPECT_EQ(demand.chunks(report, {8}, 0), 40);
+  EXPECT_EQ(demand.chunks(report, {8, 0, 1}, 0), 40 + 2 * worst(1));
+  EXPECT_EQ(demand.stepChunks(), worst(1));
+  EXPECT_EQ(demand.chunks(report, {8}, 0), 40); // it was refused
+  EXPECT_EQ(demand.chunks(report, {8, 2, 1}, 0), 40 + 2 * worst(3));
+  EXPECT_EQ(demand.chunks(report, {8, 1, 0}, 0), 40 + 2 * worst(3));
+  // Of those that came and left no more are left than there are.
+  EXPECT_EQ(demand.chunks(report, {8, 20, 0}, 0), 40 + 2 * worst(8));
+  report.step += 2;
+  EXPECT_EQ(demand.chunks(report, {8}, 0), 40);
 }
 
 // Beyond the blocks that are free, chunk by chunk.

@@ -324,7 +324,7 @@ TEST_P(RowPlan, KeepsEveryStateWhateverAStepDoes) {
           EXPECT_EQ(layer.folds, foldsBefore[size_t(l)]);
         layer.foldsSeen = layer.folds;
       }
-      folds = counters[ss::kFolds];
+      EXPECT_EQ(counters[ss::kFolds], folds);
     } else if (what == 1) { // each layer is planned anew, as in several tokens
       if (oneIn(2))
         launch(hostMoveAll, 1, tables, int32_t(-1));

@@ -324,12 +324,15 @@ SS_BOTH_SIDES void cancel_request(const RowTables &tables, RowRequest &request, 
   request.purpose = kSettled;
 }
 
-/// A fold that was planned is planned anew: it counts once.
-SS_BOTH_SIDES void uncount_fold(const RowTables &tables, const RowLayer &layer, int32_t place) {
+/// A fold of a step that does not end is none of those that are counted. `again`: nor
+/// was it done, and is planned anew.
+SS_BOTH_SIDES void uncount_fold(const RowTables &tables, const RowLayer &layer, int32_t place,
+                                bool again) {
   const int32_t state = layer.dense_work[place];
   if (layer.rank[state] >= 0)
     return;
-  --layer.folds[state];
+  if (again)
+    --layer.folds[state];
   add_shared(tables.counters + kFolds, -1);
 }
 
@@ -467,10 +470,10 @@ extern "C" __global__ void ss_settle_rows(ss::RowTables tables, int32_t layer) {
 
 /// Grid (any, pools). Of one layer, or with -1 of all. `again`: all is planned anew.
 extern "C" __global__ void ss_cancel_rows(ss::RowTables tables, int32_t layer, int32_t again) {
-  for (int32_t l = blockIdx.x; again && blockIdx.y == 0 && l < tables.layer_count; l += gridDim.x)
+  for (int32_t l = blockIdx.x; blockIdx.y == 0 && l < tables.layer_count; l += gridDim.x)
     if (layer < 0 || l == layer)
       for (int32_t i = threadIdx.x; i < *tables.layers[l].dense_count; i += blockDim.x)
-        ss::uncount_fold(tables, tables.layers[l], i);
+        ss::uncount_fold(tables, tables.layers[l], i, again);
   ss::RowPool &pool = tables.pools[blockIdx.y];
   for (int32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < pool.grant_count;
        i += gridDim.x * blockDim.x)

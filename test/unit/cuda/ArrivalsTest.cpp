@@ -1,0 +1,108 @@
+//===- ArrivalsTest.cpp - Rows for slots with new owners, fake GPU --------===//
+//
+// What a slot's first steps ask nobody has foreseen. Memory for it has to be there
+// whether or not there are more slots in use than before.
+//
+//===----------------------------------------------------------------------===//
+
+#include "CudaUnderTest.h"
+
+#include "capi/CheckedArguments.h"
+#include "engine/MemoryParts.h"
+
+using namespace sinkstate;
+using namespace sinkstate::test;
+
+namespace {
+
+constexpr int64_t kLayers = 64, kHeads = 6, kDim = 8;
+/// Of the blocks of a request's first step: two rows a state.
+constexpr int64_t kFirstBytes = kLayers * kHeads * 2 * (2 * kDim + 1) * int64_t(sizeof(float));
+
+/// All layers in one pool, compacting at the first token of a request: the blocks of
+/// that are smaller than anybody else's. A chunk is shared by both slots.
+std::vector<LayerSpec> eagerLayers() {
+  std::vector<LayerSpec> layers(kLayers, gdnLayer(kHeads, 3, kDim, kDim));
+  for (size_t i = 0; i < layers.size(); ++i) {
+    layers[i].name = "layer" + std::to_string(i);
+    layers[i].index = int32_t(i);
+    layers[i].buffer = 4;
+    layers[i].phase = 1;
+    layers[i].policyValue = 1e-2;
+  }
+  return layers;
+}
+
+/// Two requests in a steady state, so long that memory holds what they have and
+/// hardly more.
+class Arrivals : public OnFakeGpu {
+protected:
+  struct Running : CudaUnderTest {
+    Running(FakePackage &source, const ss_engine_options &options)
+        : CudaUnderTest(source, options, false), source(source) {
+      for (uint64_t seed = 0; seed < 2; ++seed)
+        requests.push_back(request(source, seed));
+      steps(500);
+    }
+    void steps(int count) {
+      for (int step = 0; step < count; ++step)
+        driver.step({&requests[0], &requests[1]});
+    }
+    /// Bytes that may be taken, and are in no chunk that is used.
+    int64_t bytesToCome() const {
+      for (const runtime::MemoryPart &part : engine.get()->engine->memoryParts().list())
+        if (part.purpose == runtime::purpose::kToCome)
+          return part.bytes;
+      return -1;
+    }
+    int32_t replaced() const { return requests[1].slot; }
+    /// From here on `slot` has another request than the second one.
+    void begin(int32_t slot) {
+      requests[1] = DrivenRequest(source.layers(), 100, lowRankStyle());
+      requests[1].slot = slot;
+    }
+    FakePackage &source;
+    std::vector<DrivenRequest> requests;
+  };
+
+  /// Nothing is lost of a request that `arrive` makes the second one.
+  template <typename Arrive> void expectRoomFor(const Arrive &arrive) {
+    FakePackage source(eagerLayers());
+    fake_set_granularity(4096);
+    ss_engine_options options = cudaOptions(3);
+    options.dense_fallback = 0;
+    Running run(source, options);
+    ASSERT_LT(run.bytesToCome(), kFirstBytes);
+    arrive(run);
+    run.steps(8);
+    EXPECT_EQ(run.engine.statistics().tightened, 0);
+    run.engine.synchronize();
+  }
+};
+
+TEST_F(Arrivals, InSlotsOfOthersHaveRoom) {
+  expectRoomFor([](Running &run) {
+    run.engine.freeSlot(run.replaced());
+    run.begin(run.engine.allocateSlot());
+  });
+}
+
+TEST_F(Arrivals, InSlotsThatAreResetHaveRoom) {
+  expectRoomFor([](Running &run) {
+    run.engine.resetSlot(run.replaced());
+    run.begin(run.replaced());
+  });
+}
+
+// A slot that is handed out within a step has nothing from what its beginning mapped.
+TEST_F(Arrivals, WithinAStepHaveRoom) {
+  expectRoomFor([](Running &run) {
+    DeviceArray<int32_t> none(run.engine, 1);
+    none.copyIn({-1});
+    run.engine.beginStep(none.data(), 1);
+    run.engine.freeSlot(run.replaced());
+    run.begin(run.engine.allocateSlot());
+  });
+}
+
+} // namespace
