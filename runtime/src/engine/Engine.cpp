@@ -231,7 +231,9 @@ void Engine::statistics(ss_statistics &out) const {
   uint32_t structSize = out.struct_size;
   out = counters;
   out.struct_size = structSize;
+  out.allocated_bytes = 0; // now, not as last noted: slots may have been freed
   for (const LayerState &layer : layers) {
+    out.allocated_bytes += layer.allocatedBytes();
     out.live_bytes += layer.liveBytes();
     out.used_bytes += layer.tableBytes();
     std::set<int64_t> counted; // first rows of blocks that forks share
@@ -249,6 +251,7 @@ void Engine::statistics(ss_statistics &out) const {
       }
     }
   }
+  out.allocated_peak = std::max(out.allocated_peak, out.allocated_bytes);
   if (out.steps > 0) {
     out.mean_allocated_bytes = allocatedSum / double(out.steps);
     out.mean_live_bytes = liveSum / double(out.steps);

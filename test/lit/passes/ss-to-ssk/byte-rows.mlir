@@ -23,7 +23,7 @@ ss.model @model {
 
 // CHECK: ssk.kernel @gdn_compact_h2_kh1_128x128_a8_b8_qr_fp8_
 // CHECK-NOT: request_keys
-// CHECK: arith.constant 2.560000e+02 : f32
+// CHECK: arith.constant {ssk.constant_name = "row_scale"} 2.560000e+02 : f32
 // CHECK: arith.truncf %{{.*}} : f32 to f8E4M3FN
 
 // CHECK: ssk.kernel @gdn_densify_h2_kh1_128x128_a8_b8_fp8
