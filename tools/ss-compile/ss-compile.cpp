@@ -84,6 +84,9 @@ static llvm::Expected<sinkstate::PackageOptions> readOptions() {
     return llvm::createStringError(
         "--no-cpu and --no-cuda, expected at most one of them: a package has "
         "code for a processor, a GPU or both");
+  if (initWarps.getNumOccurrences() > 0 && !init)
+    return llvm::createStringError(
+        "--init-warps without --init, expected both or neither");
   if (noCuda && !cubins.empty())
     return llvm::createStringError(
         "--no-cuda and --cubin, expected one of them");

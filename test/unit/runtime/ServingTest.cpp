@@ -237,6 +237,12 @@ TEST(Versions, StructsOfTheFirstHeaderAreTaken) {
   ASSERT_EQ(ss_engine_statistics(engine, &statistics), SS_OK);
   EXPECT_EQ(statistics.compactions, 0);
   EXPECT_EQ(statistics.refused, 0x5555555555555555);
+  ss_memory_plan plan;
+  std::memset(&plan, 0x55, sizeof plan);
+  plan.struct_size = offsetof(ss_memory_plan, hand_over);
+  ASSERT_EQ(ss_engine_plan(test.package.get(), &old, &plan), SS_OK);
+  EXPECT_LE(plan.expected, plan.worst_case);
+  EXPECT_EQ(plan.hand_over, 0x5555555555555555); // not written
   ss_engine_destroy(engine);
   old.struct_size = sizeof(ss_engine_options) + 8;
   EXPECT_EQ(ss_engine_create(test.package.get(), &old, &engine),
