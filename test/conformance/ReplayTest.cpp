@@ -7,6 +7,7 @@
 
 #include "ConvertedTwins.h"
 #include "GraphReplay.h"
+#include "UntilLanded.h"
 
 using namespace sinkstate;
 using namespace sinkstate::conformance;
@@ -137,10 +138,12 @@ TEST_P(Replay, TakesOverWhatIsConsolidatedMeanwhile) {
     for (size_t layer = 0; layer < run.layers.size(); ++layer)
       EXPECT_LT(run.driver.stateError(request, layer), 0.5)
           << "layer " << layer;
+  test::decodeUntilLanded(run.engine, [&] {
+    run.driver.step({&requests[0], &requests[1], &requests[2]});
+  });
   run.engine.synchronize();
   const ss_statistics s = run.engine.statistics();
   EXPECT_EQ(s.consolidation_waits, 0);
-  EXPECT_GT(s.consolidations_landed, 0);
   EXPECT_EQ(s.consolidations_started,
             s.consolidations_landed + s.consolidations_dropped);
 }

@@ -217,11 +217,12 @@ TEST_F(CudaConsolidation, AsynchronousInReplayedGraphsWaitsForNothing) {
   for (DrivenRequest &request : requests)
     for (size_t layer = 0; layer < source.layers().size(); ++layer)
       EXPECT_LT(cuda.driver.stateError(request, layer), 0.1);
+  decodeUntilLanded(
+      cuda.engine, [&] { cuda.driver.step({&requests[0], &requests[1]}); },
+      /*removes=*/true);
   cuda.engine.synchronize();
   const ss_statistics s = cuda.engine.statistics();
   EXPECT_EQ(s.consolidation_waits, 0);
-  EXPECT_GT(s.consolidations_landed, 0);
-  EXPECT_GT(s.components_removed, 0);
   expectClosed(s);
 }
 
@@ -302,9 +303,10 @@ TEST_F(CudaConsolidation, WhatIsOfAFormerTenantIsDropped) {
       EXPECT_LT(cuda.driver.stateError(next, layer), 0.1);
     cuda.engine.freeSlot(next.slot);
   }
+  DrivenRequest last = cuda.request(source, 1000);
+  decodeUntilLanded(cuda.engine, [&] { cuda.driver.step({&last}); });
   const ss_statistics s = cuda.engine.statistics();
   EXPECT_GT(s.consolidations_dropped, 0);
-  EXPECT_GT(s.consolidations_landed, 0);
   expectClosed(s);
 }
 

@@ -5,6 +5,7 @@
 #include "FakeCuda.h"
 #include "ReferenceKernels.h"
 #include "RequestDriver.h"
+#include "UntilLanded.h"
 #include "WaitUntil.h"
 
 #include "sinkstate/sinkstate.hpp"
