@@ -50,7 +50,8 @@ protected:
     }
     /// Bytes that may be taken, and are in no chunk that is used.
     int64_t bytesToCome() const {
-      for (const runtime::MemoryPart &part : engine.get()->engine->memoryParts().list())
+      const runtime::MemoryParts parts = engine.get()->engine->memoryParts();
+      for (const runtime::MemoryPart &part : parts.list())
         if (part.purpose == runtime::purpose::kToCome)
           return part.bytes;
       return -1;
