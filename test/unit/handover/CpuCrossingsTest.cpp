@@ -51,9 +51,11 @@ int64_t underWay(const EngineUnderTest &test) {
          s.consolidations_dropped;
 }
 
-/// Decodes until an SVD of this request is under way: false where none was.
+/// Decodes until an SVD of this request is under way, however often none is begun as
+/// its result would be late.
 bool decodeUntilUnderWay(EngineUnderTest &test, DrivenRequest &request) {
-  for (int step = 0; step < 60; ++step) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  for (int step = 0; std::chrono::steady_clock::now() < end; ++step) {
     test.driver.step({&request});
     if (step > 12 && underWay(test) > 0)
       return true;
