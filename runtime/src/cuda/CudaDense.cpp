@@ -349,6 +349,8 @@ void CudaEngine::placeState(const LayerPlaces &places,
     allWeights.assign(allWeights.size() + size_t(form.rank), kNone);
     all.assign(allWeights.size() * size_t(sizes.rowFloats), 1.0f);
   }
+  if (allWeights.empty()) // a zero state: nothing is stored
+    return;
   const auto bytes = int64_t(allWeights.size()) * sizes.rowBytes();
   std::vector<std::byte> &stored =
       adoption.stored.emplace_back(size_t(bytes) + allWeights.size() * 4);
