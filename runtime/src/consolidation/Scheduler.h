@@ -149,7 +149,8 @@ private:
                                double now) const;
   bool isProbe(const Layer &layer, double now) const;
   bool isHopeless(const Layer &layer, double now) const;
-  /// Of one target's SVDs, with caution; of any layer where this one's is not known; 0: none's.
+  /// Of one target's SVDs, with caution; of any layer where this one's is not
+  /// known; 0: none's is.
   double secondsOf(const Layer &layer) const {
     return layer.caution * (layer.secondsPerTarget > 0
                                 ? layer.secondsPerTarget

@@ -6,35 +6,20 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Crossings.h"
 #include "CudaUnderTest.h"
 #include "GraphReplay.h"
 
 #include <algorithm>
 #include <functional>
 #include <optional>
-#include <random>
 
 using namespace sinkstate;
 using namespace sinkstate::test;
 
 namespace {
 
-std::vector<LayerSpec> layersWith(int32_t draft) {
-  std::vector<LayerSpec> layers = {gdnLayer(4, 2, 24, 16),
-                                   mamba2Layer(2, 1, 16, 24),
-                                   kdaLayer(2, 2, 16, 16)};
-  for (size_t i = 0; i < layers.size(); ++i) {
-    layers[i].name = "layer" + std::to_string(i);
-    layers[i].index = int32_t(i);
-    layers[i].active = 2;
-    layers[i].buffer = i == 1 ? 3 : 4;
-    layers[i].draft = draft;
-    layers[i].phase = int32_t(i) % layers[i].buffer;
-    layers[i].policyValue = 1e-2;
-  }
-  layers[2].before = true;
-  return layers;
-}
+std::vector<LayerSpec> layersWith(int32_t draft) { return crossingLayers(draft, 2); }
 
 ss_engine_options asynchronous(ss_engine_options options) {
   options.consolidation = SS_CONSOLIDATION_ASYNCHRONOUS;
@@ -48,23 +33,6 @@ void expectClosed(const ss_statistics &s) {
 }
 
 using Change = std::function<void(Engine &, int32_t slot, int32_t other)>;
-
-void initialise(Engine &engine, const std::vector<LayerSpec> &layers,
-                int32_t slot) {
-  for (size_t layer = 0; layer < layers.size(); ++layer) {
-    const LayerSpec &spec = layers[layer];
-    std::vector<float> dense(size_t(spec.heads * spec.dv * spec.dk));
-    for (int64_t head = 0; head < spec.heads; ++head)
-      for (int64_t i = 0; i < 5; ++i)
-        dense[size_t((head * spec.dv + i) * spec.dk + i)] = float(1 + i);
-    const ss_dense_layout packed = {sizeof packed, 0, 0, 0, 0, 0};
-    const ss_init_options options = {sizeof options, 1e-6f, 0};
-    ASSERT_EQ(ss_state_init(engine.get(), int32_t(layer), &slot, nullptr, 1,
-                            dense.data(), &packed, &options, nullptr),
-              SS_OK)
-        << ss_last_error();
-  }
-}
 
 class CudaCrossings : public OnFakeGpu {
 protected:
@@ -167,67 +135,6 @@ TEST_F(CudaCrossings, ASynchronizationWithinAStepLandsNothing) {
 // Everything at once, in graphs
 //===----------------------------------------------------------------------===//
 
-struct Everything {
-  Everything(FakePackage &source, const ss_engine_options &options,
-             RequestStyle style)
-      : source(source), style(std::move(style)), cuda(source, options),
-        graphs(cuda.driver) {
-    for (int i = 0; i < 4; ++i)
-      requests.push_back(fresh(cuda.engine.allocateSlot()));
-  }
-  DrivenRequest fresh(int32_t slot) {
-    DrivenRequest request(source.layers(), ++seed, style);
-    request.slot = slot;
-    return request;
-  }
-  /// The oracle of `to` becomes that of `from`.
-  void equate(size_t from, size_t to) {
-    const int32_t slot = requests[to].slot;
-    requests[to] = requests[from];
-    requests[to].slot = slot;
-  }
-  void rollBack(DrivenRequest &request) {
-    const DrivenRequest before = request;
-    cuda.driver.step({&request});
-    if (cuda.engine.rollbackRoom(request.slot) < 1)
-      return;
-    cuda.engine.rollback(request.slot, 1);
-    request = before;
-  }
-  void change(unsigned which, size_t from, size_t to) {
-    Engine &engine = cuda.engine;
-    DrivenRequest &request = requests[to];
-    switch (which) {
-    case 0:
-      engine.resetSlot(request.slot);
-      request = fresh(request.slot);
-      break;
-    case 1:
-      engine.fork(requests[from].slot, request.slot);
-      equate(from, to);
-      break;
-    case 2:
-      engine.restore(request.slot, engine.snapshot(requests[from].slot));
-      equate(from, to);
-      break;
-    case 3:
-      engine.freeSlot(request.slot);
-      engine.tend();
-      request = fresh(engine.allocateSlot());
-      break;
-    default:
-      rollBack(request);
-    }
-  }
-
-  FakePackage &source;
-  RequestStyle style;
-  uint64_t seed = 100;
-  CudaUnderTest cuda;
-  GraphReplay graphs;
-  std::vector<DrivenRequest> requests;
-};
-
 TEST_F(CudaCrossings, EverythingBesideReplayedGraphsKeepsStatesRight) {
   for (int32_t draft : {0, 2})
     for (int32_t rank : {3, 0}) {
@@ -235,29 +142,18 @@ TEST_F(CudaCrossings, EverythingBesideReplayedGraphsKeepsStatesRight) {
       FakePackage package(layersWith(draft));
       RequestStyle style;
       style.rank = rank;
-      Everything all(package, asynchronous(cudaOptions(6)), style);
-      std::mt19937 random(7);
-      for (int step = 0; step < 160; ++step) {
-        all.cuda.engine.tend();
-        const size_t first = random() % 4, second = (first + 1 + random() % 3) % 4;
-        if (step % 4 == 1)
-          all.cuda.driver.step({&all.requests[first]});
-        else
-          all.cuda.driver.step({&all.requests[first], &all.requests[second]});
-        if (step % 3 == 2)
-          all.change(random() % 6, first, second);
-        if (step % 7 == 6)
-          all.cuda.engine.synchronize();
-      }
-      all.cuda.engine.synchronize();
-      for (DrivenRequest &request : all.requests)
+      CudaUnderTest cuda(package, asynchronous(cudaOptions(6)));
+      GraphReplay graphs(cuda.driver);
+      Crossed crossed(cuda.engine, cuda.driver, package.layers(), style);
+      crossed.run(160);
+      for (DrivenRequest &request : crossed.all())
         for (size_t layer = 0; layer < package.layers().size(); ++layer)
-          EXPECT_LT(all.cuda.driver.stateError(request, layer), 0.15);
+          EXPECT_LT(cuda.driver.stateError(request, layer), 0.15);
       EXPECT_EQ(fake_forbidden_calls(), 0);
       if (rank > 0)
-        decodeUntilLanded(all.cuda.engine,
-                          [&] { all.cuda.driver.step({&all.requests[0]}); });
-      const ss_statistics s = all.cuda.engine.statistics();
+        decodeUntilLanded(cuda.engine,
+                          [&] { cuda.driver.step({&crossed.all()[0]}); });
+      const ss_statistics s = cuda.engine.statistics();
       if (rank <= 0)
         EXPECT_GT(s.went_dense, 0);
       expectClosed(s);
