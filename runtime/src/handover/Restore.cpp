@@ -96,8 +96,8 @@ void fitForms(const StateEngine &engine, int32_t index,
     if (narrows && !mayBeNarrowed(layer.storage, image.dense))
       foreign("the snapshot has elements in layer '", layer.name,
               "' that ", storageName(layer.storage),
-              " does not hold, expected states of its range: restore it with a "
-              "graph of more exponents");
+              " does not hold, expected states in its range: restore it with a "
+              "graph of storage bf16 or f32");
     return;
   }
   const bool anyDense =
