@@ -83,6 +83,7 @@ gdn_compact_h2_kh2_128x128_a8_b8_qr_f32_004996ce(
 
     // fold the decay into the weights
     const float decay = expf(decay_before);
+#pragma unroll 1
     for (int64_t i = 0; i < stored; i += 32) {
       const int64_t left = stored - i;
       float weights_tile[1];
@@ -388,6 +389,7 @@ gdn_compact_h2_kh2_128x128_a8_b8_qr_f32_004996ce(
       float new_weights_tile[1];
       ss::load_lanes<float, 16>(new_weights_tile, &scratch.new_weights[0]);
       float largest_2 = ss::reduce_lanes<ss::Max, 16>(new_weights_tile);
+#pragma unroll 1
       for (int64_t i = 0; i < stored; i += 32) {
         __syncwarp();
         float weights_tile[1];
@@ -423,6 +425,7 @@ gdn_compact_h2_kh2_128x128_a8_b8_qr_f32_004996ce(
           __syncwarp();
           if (lane == 0)
             scratch.status[0] = statu_2 | 8;
+#pragma unroll 1
           for (int64_t i = 0; i < stored; i += 32) {
             const int64_t left = stored - i;
             float weights_tile[1];
@@ -472,6 +475,7 @@ gdn_compact_h2_kh2_128x128_a8_b8_qr_f32_004996ce(
       }
 
       // new rows go there, then to the end
+#pragma unroll 1
       for (int64_t i = 0; i < kept_new; i += 4) {
         const bool is_true = i < kept_new;
         const int64_t value_3 = is_true ? i : 0;
@@ -591,6 +595,7 @@ gdn_compact_h2_kh2_128x128_a8_b8_qr_f32_004996ce(
         new_rank = stored + kept_new - free;
       }
 
+#pragma unroll 1
       for (int64_t i = 0; i < new_rank; i += 32) {
         const int64_t left = new_rank - i;
         __syncwarp();

@@ -84,6 +84,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_f32_c30a920f(
 
     // fold the decay into the weights
     const float decay = expf(decay_before);
+#pragma unroll 1
     for (int64_t i = 0; i < stored; i += 32) {
       const int64_t left = stored - i;
       float weights_tile[1];
@@ -389,6 +390,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_f32_c30a920f(
       float new_weights_tile[1];
       ss::load_lanes<float, 16>(new_weights_tile, &scratch.new_weights[0]);
       float largest_2 = ss::reduce_lanes<ss::Max, 16>(new_weights_tile);
+#pragma unroll 1
       for (int64_t i = 0; i < stored; i += 32) {
         __syncwarp();
         float weights_tile[1];
@@ -424,6 +426,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_f32_c30a920f(
           __syncwarp();
           if (lane == 0)
             scratch.status[0] = statu_2 | 8;
+#pragma unroll 1
           for (int64_t i = 0; i < stored; i += 32) {
             const int64_t left = stored - i;
             float weights_tile[1];
@@ -473,6 +476,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_f32_c30a920f(
       }
 
       // new rows go there, then to the end
+#pragma unroll 1
       for (int64_t i = 0; i < kept_new; i += 4) {
         const bool is_true = i < kept_new;
         const int64_t value_3 = is_true ? i : 0;
@@ -592,6 +596,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_f32_c30a920f(
         new_rank = stored + kept_new - free;
       }
 
+#pragma unroll 1
       for (int64_t i = 0; i < new_rank; i += 32) {
         const int64_t left = new_rank - i;
         __syncwarp();

@@ -87,6 +87,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
 
     // fold the decay into the weights
     const float decay = expf(decay_before);
+#pragma unroll 1
     for (int64_t i = 0; i < stored; i += 32) {
       const int64_t left = stored - i;
       float weights_tile[1];
@@ -474,6 +475,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
       float new_weights_tile[1];
       ss::load_lanes<float, 16>(new_weights_tile, &scratch.new_weights[0]);
       float largest_2 = ss::reduce_lanes<ss::Max, 16>(new_weights_tile);
+#pragma unroll 1
       for (int64_t i = 0; i < stored; i += 32) {
         __syncwarp();
         float weights_tile[1];
@@ -509,6 +511,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
           __syncwarp();
           if (lane == 0)
             scratch.status[0] = statu_2 | 8;
+#pragma unroll 1
           for (int64_t i = 0; i < stored; i += 32) {
             const int64_t left = stored - i;
             float weights_tile[1];
@@ -558,6 +561,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
       }
 
       // new rows go there, then to the end
+#pragma unroll 1
       for (int64_t i = 0; i < kept_new; i += 4) {
         const bool is_true = i < kept_new;
         const int64_t value_3 = is_true ? i : 0;
@@ -729,6 +733,7 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
         new_rank = stored + kept_new - free;
       }
 
+#pragma unroll 1
       for (int64_t i = 0; i < new_rank; i += 32) {
         const int64_t left = new_rank - i;
         __syncwarp();

@@ -90,6 +90,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_f32_f1a45655(
 #pragma unroll
     for (int e = 0; e < 4; ++e)
       tile[e] = expf(decay_before[e]);
+#pragma unroll 1
     for (int64_t i = 0; i < stored; i += 8) {
       const int64_t left = stored - i;
       const int64_t row = base + i;
@@ -440,6 +441,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_f32_f1a45655(
       float new_weights_tile[1];
       ss::load_lanes<float, 16>(new_weights_tile, &scratch.new_weights[0]);
       float largest_2 = ss::reduce_lanes<ss::Max, 16>(new_weights_tile);
+#pragma unroll 1
       for (int64_t i = 0; i < stored; i += 32) {
         __syncwarp();
         float weights_tile[1];
@@ -475,6 +477,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_f32_f1a45655(
           __syncwarp();
           if (lane == 0)
             scratch.status[0] = statu_2 | 8;
+#pragma unroll 1
           for (int64_t i = 0; i < stored; i += 32) {
             const int64_t left_1 = stored - i;
             float weights_tile[1];
@@ -524,6 +527,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_f32_f1a45655(
       }
 
       // new rows go there, then to the end
+#pragma unroll 1
       for (int64_t i = 0; i < kept_new; i += 4) {
         const bool is_true_1 = i < kept_new;
         const int64_t value_4 = is_true_1 ? i : 0;
@@ -643,6 +647,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_f32_f1a45655(
         new_rank = stored + kept_new - free;
       }
 
+#pragma unroll 1
       for (int64_t i = 0; i < new_rank; i += 32) {
         const int64_t left_1 = new_rank - i;
         __syncwarp();

@@ -84,6 +84,7 @@ mamba2_compact_h96_kh8_80x128_a8_b8_qr_f32_faf3f1e8(
 
     // fold the decay into the weights
     const float decay = expf(decay_before);
+#pragma unroll 1
     for (int64_t i = 0; i < stored; i += 32) {
       const int64_t left = stored - i;
       float weights_tile[1];
@@ -387,6 +388,7 @@ mamba2_compact_h96_kh8_80x128_a8_b8_qr_f32_faf3f1e8(
       float new_weights_tile[1];
       ss::load_lanes<float, 16>(new_weights_tile, &scratch.new_weights[0]);
       float largest_2 = ss::reduce_lanes<ss::Max, 16>(new_weights_tile);
+#pragma unroll 1
       for (int64_t i = 0; i < stored; i += 32) {
         __syncwarp();
         float weights_tile[1];
@@ -422,6 +424,7 @@ mamba2_compact_h96_kh8_80x128_a8_b8_qr_f32_faf3f1e8(
           __syncwarp();
           if (lane == 0)
             scratch.status[0] = statu_2 | 8;
+#pragma unroll 1
           for (int64_t i = 0; i < stored; i += 32) {
             const int64_t left = stored - i;
             float weights_tile[1];
@@ -471,6 +474,7 @@ mamba2_compact_h96_kh8_80x128_a8_b8_qr_f32_faf3f1e8(
       }
 
       // new rows go there, then to the end
+#pragma unroll 1
       for (int64_t i = 0; i < kept_new; i += 4) {
         const bool is_true = i < kept_new;
         const int64_t value_3 = is_true ? i : 0;
@@ -590,6 +594,7 @@ mamba2_compact_h96_kh8_80x128_a8_b8_qr_f32_faf3f1e8(
         new_rank = stored + kept_new - free;
       }
 
+#pragma unroll 1
       for (int64_t i = 0; i < new_rank; i += 32) {
         const int64_t left = new_rank - i;
         __syncwarp();

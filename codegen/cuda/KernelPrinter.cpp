@@ -4,6 +4,7 @@
 #include "codegen/common/LocationText.h"
 #include "codegen/cuda/CudaStatement.h"
 #include "codegen/cuda/CudaTypes.h"
+#include "dialect/ssk/SSKNames.h"
 #include "dialect/ssk/SSKWarps.h"
 #include "passes/ssk/LaneLayout.h"
 #include "passes/ssk/ScratchSlots.h"
@@ -22,8 +23,6 @@ static constexpr StringLiteral kCommentAttr = "ssk.comment";
 /// Warps on a multiprocessor for which the kernel with a warp for each part has
 /// registers: 128 each, so that all of a chunk's loads are on their way at once.
 static constexpr int64_t kWarpsOfParts = 16;
-/// Unit attribute of a loop that is printed with `#pragma unroll`.
-static constexpr StringLiteral kUnrollAttr = "ssk.unroll";
 
 KernelPrinter::KernelPrinter(ssk::KernelOp kernel, const CudaPrintOptions &options)
     : kernel(kernel), options(options), forming(kernel),
@@ -374,8 +373,8 @@ void KernelPrinter::print(scf::ForOp loop) {
     return printIteration(loop);
   for (auto [argument, init] : llvm::zip(loop.getRegionIterArgs(), loop.getInitArgs()))
     declareCarried(argument, init);
-  if (loop->hasAttr(kUnrollAttr))
-    out.directive("#pragma unroll");
+  if (auto times = loop->getAttrOfType<IntegerAttr>(ssk::kUnrollAttr))
+    out.directive("#pragma unroll " + Twine(times.getInt()));
   Value counter = loop.getInductionVar();
   StringRef name = getName(counter);
   std::string type = getCppScalarType(counter.getType()).str();

@@ -1,4 +1,4 @@
-//===- SSKNames.h - What numbers are called in printed kernels --*- C++ -*-===//
+//===- SSKNames.h - What passes tell the printer of CUDA C++ ----*- C++ -*-===//
 #ifndef SINKSTATE_DIALECT_SSK_SSKNAMES_H
 #define SINKSTATE_DIALECT_SSK_SSKNAMES_H
 
@@ -11,6 +11,9 @@ namespace sinkstate::ssk {
 /// Constants of one value and type are merged and have the name of one of them, so
 /// only numbers that mean one thing in a kernel have one.
 inline constexpr llvm::StringLiteral kConstantNameAttr = "ssk.constant_name";
+
+/// Attribute (i64) of a loop: it is printed with `#pragma unroll N`.
+inline constexpr llvm::StringLiteral kUnrollAttr = "ssk.unroll";
 
 } // namespace sinkstate::ssk
 

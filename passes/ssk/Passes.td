@@ -27,7 +27,9 @@ def SSKPreparePass : Pass<"ssk-prepare", "::sinkstate::ssk::KernelOp"> {
       lowers `programs_per_block` by halves until the scratch of a block fits
       `max-shared-bytes`, or to 1;
     * gives every use of a `ssk.splat` its own one: a tile that an accumulation
-      starts from is then free to be overwritten.
+      starts from is then free to be overwritten;
+    * in compactions, sets `ssk.unroll = 1` on loops with a step above 1 that run
+      an unknown number of times: they have been unrolled as far as it helps.
 
     Assumes: pointers are aligned to 16 bytes, arguments with `ssk.divisible_by = n`
     are multiples of n (docs/interfaces.md, section 2).

@@ -7,6 +7,7 @@
 #include "passes/ssk/SyncPlacement.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 
 namespace sinkstate::ssk {
@@ -29,6 +30,7 @@ struct Prepare : public sinkstate::ssk::impl::SSKPreparePassBase<Prepare> {
     assignScratchSlots(getOperation());
     fitBlock();
     insertSyncs();
+    keepLoopsRolled();
     nameConstants();
   }
 
@@ -38,6 +40,7 @@ struct Prepare : public sinkstate::ssk::impl::SSKPreparePassBase<Prepare> {
   void setPitches();
   void fitBlock();
   void insertSyncs();
+  void keepLoopsRolled();
   void nameConstants();
 };
 } // namespace
@@ -164,6 +167,19 @@ void Prepare::insertSyncs() {
     SyncOp::create(builder, op->getLoc());
     ++syncs;
   }
+}
+
+/// A compaction is much code that runs once for a state. Where a loop takes several rows or
+/// elements at a time already, and how often it runs is not known, compilers would repeat
+/// it four times for nothing.
+void Prepare::keepLoopsRolled() {
+  if (getOperation().getRole() != "compact")
+    return;
+  getOperation().walk([](scf::ForOp loop) {
+    std::optional<int64_t> step = getConstantIntValue(loop.getStep());
+    if (step && *step > 1 && !getConstantIntValue(loop.getUpperBound()))
+      loop->setAttr(kUnrollAttr, Builder(loop).getI64IntegerAttr(1));
+  });
 }
 
 /// Folding has dropped where constants came from; their names are kept as attributes.

@@ -22,6 +22,25 @@ constexpr int kWarpSize = 32;
 /// The place of this thread in its warp.
 __device__ __forceinline__ int lane_id() { return threadIdx.x & 31; }
 
+/// Where an array lies in shared memory. A routine that is called, and not repeated in a kernel at
+/// every use, takes its arrays so: a reference would not say of which memory, and reads by it would
+/// be those of any.
+#if defined(__CUDA_ARCH__)
+using SharedAddress = unsigned;
+template <typename T> __device__ __forceinline__ SharedAddress shared_address(const T &array) {
+  return unsigned(__cvta_generic_to_shared(&array));
+}
+template <typename T> __device__ __forceinline__ T &at_shared(SharedAddress address) {
+  return *static_cast<T *>(__cvta_shared_to_generic(address));
+}
+#else
+using SharedAddress = const void *;
+template <typename T> SharedAddress shared_address(const T &array) { return &array; }
+template <typename T> T &at_shared(SharedAddress address) {
+  return *static_cast<T *>(const_cast<void *>(address));
+}
+#endif
+
 /// The ends of a type's range.
 template <typename T> struct Limits;
 template <> struct Limits<float> {

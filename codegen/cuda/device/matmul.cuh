@@ -284,35 +284,62 @@ __device__ constexpr int tiles_across(int rows, int columns, int warps) {
   return 1;
 }
 
+/// What a product may know of its operands beside their shapes.
+enum class Operands { Apart, Same, InPlace }; ///< Same: a is b. InPlace: c is a
+
+/// matmul, which says what it does. Called: a compaction does it ten times and more, with few shapes.
+template <Operands Are, bool TransposeA, bool TransposeB, int M, int N, int K, typename C,
+          typename A, typename B>
+__device__ __noinline__ void multiply(SharedAddress c_at, SharedAddress a_at, SharedAddress b_at) {
+  constexpr int RT = (M + 15) / 16, CT = (N + 7) / 8;
+  C &c = at_shared<C>(c_at);
+  A &a = at_shared<A>(a_at);
+  B &b = at_shared<B>(b_at);
+  if constexpr (Are == Operands::Same) {
+    gram<M, K>(c, a);
+  } else if constexpr (RT == 1 && CT > 2 && K <= 16) {
+    constexpr int passes = (CT + 15) / 16;
+    strips<TransposeA, TransposeB, M, N, K, (CT + passes - 1) / passes>(c, a, b);
+  } else if constexpr (RT * CT <= 8) {
+    block<TransposeA, TransposeB, M, N, K, RT, CT>(c, a, b, 0, 0);
+  } else if constexpr (Are == Operands::InPlace) { // whole rows at a time
+    if constexpr (N <= 64)
+      for (int i = 0; i < RT; ++i)
+        block<TransposeA, TransposeB, M, N, K, 1, CT>(c, a, b, i, 0);
+  } else { // whole columns at a time
+    constexpr int wide = RT >= 4 ? 1 : RT >= 2 ? 2 : 4;
+    for (int j = 0; j < CT; j += wide)
+      block<TransposeA, TransposeB, M, N, K, RT, wide>(c, a, b, 0, j);
+  }
+}
+
 } // namespace mma
 
 /// c = op(a) op(b), op a transpose or nothing, c of M x N and K products a sum. Products and sums
 /// in double, fma, in an order that only the shapes decide; one rounding to c's type. c may be b
-/// where op(a) is square, or a where op(b) is. Called by all 32 lanes.
+/// where op(a) is square, or a where op(b) is. All in shared memory. Called by all 32 lanes.
 ///   ss::matmul<false, true, 16, 16, 128>(gram, rows, rows);
 template <bool TransposeA, bool TransposeB, int M, int N, int K, typename TC, int RC, int LC,
           typename TA, int RA, int LA, typename TB, int RB, int LB>
 __device__ __forceinline__ void matmul(TC (&c)[RC][LC], const TA (&a)[RA][LA],
                                        const TB (&b)[RB][LB]) {
+  using mma::Operands;
+  using C = TC[RC][LC];
+  using A = const TA[RA][LA];
+  using B = const TB[RB][LB];
   constexpr int RT = (M + 15) / 16, CT = (N + 7) / 8;
+  constexpr bool isGram = !TransposeA && TransposeB && M == N && RT <= 2 && K % 16 == 0 && LA % 4 == 0;
+  constexpr bool readsFirst = RT * CT <= 8 || (RT == 1 && K <= 16); // all, before it writes
   const void *to = &c[0][0], *left = &a[0][0], *right = &b[0][0];
-  if constexpr (!TransposeA && TransposeB && M == N && RT <= 2 && K % 16 == 0 && LA % 4 == 0)
-    if (left == right)
-      return mma::gram<M, K>(c, a);
-  if constexpr (RT == 1 && CT > 2 && K <= 16) {
-    constexpr int passes = (CT + 15) / 16;
-    mma::strips<TransposeA, TransposeB, M, N, K, (CT + passes - 1) / passes>(c, a, b);
-  } else if constexpr (RT * CT <= 8) {
-    mma::block<TransposeA, TransposeB, M, N, K, RT, CT>(c, a, b, 0, 0);
-  } else if (to == left) { // whole rows at a time
-    if constexpr (N <= 64)
-      for (int i = 0; i < RT; ++i)
-        mma::block<TransposeA, TransposeB, M, N, K, 1, CT>(c, a, b, i, 0);
-  } else { // whole columns at a time
-    constexpr int wide = RT >= 4 ? 1 : RT >= 2 ? 2 : 4;
-    for (int j = 0; j < CT; j += wide)
-      mma::block<TransposeA, TransposeB, M, N, K, RT, wide>(c, a, b, 0, j);
-  }
+  const SharedAddress c_at = shared_address(c), a_at = shared_address(a), b_at = shared_address(b);
+  if (isGram && left == right)
+    mma::multiply<isGram ? Operands::Same : Operands::Apart, TransposeA, TransposeB, M, N, K, C, A,
+                  B>(c_at, a_at, b_at);
+  else if (!readsFirst && to == left)
+    mma::multiply<readsFirst ? Operands::Apart : Operands::InPlace, TransposeA, TransposeB, M, N, K,
+                  C, A, B>(c_at, a_at, b_at);
+  else
+    mma::multiply<Operands::Apart, TransposeA, TransposeB, M, N, K, C, A, B>(c_at, a_at, b_at);
 }
 
 /// c = op(a) op(b), or c += (Add), by the W warps of a program, which share its tiles out; c is

@@ -228,9 +228,11 @@ __device__ __forceinline__ int eliminate_columns(int m, double (&gram)[M][LD], d
   return any_lane(ill) ? kIllConditioned : 0;
 }
 
-/// [gram | t] from the Gram matrix to [R | T].
+/// [gram | t] from the Gram matrix to [R | T]. Called: a compaction does it up to four times.
 template <int M, int LD>
-__device__ int factorize(int m, double (&gram)[M][LD], double (&t)[M][LD]) {
+__device__ __noinline__ int factorize(int m, SharedAddress gram_at, SharedAddress t_at) {
+  using Matrix = double[M][LD];
+  Matrix &gram = at_shared<Matrix>(gram_at), &t = at_shared<Matrix>(t_at);
   __syncwarp();
   double check = 0.0;
   for (int at = lane(); at < m * m; at += kLanes) {
@@ -257,11 +259,11 @@ __device__ int factorize(int m, double (&gram)[M][LD], double (&t)[M][LD]) {
 
 /// Rows of T A are orthonormal, where gram = A A^T, and gram becomes R = T gram, so that A = R^T T A
 /// (rows of dropped pivots are zero in both). The pivot is the row of the largest residual. M x M
-/// doubles in memory that the whole warp sees. Called by all 32 lanes; the same status in each.
+/// doubles in shared memory. Called by all 32 lanes; the same status in each.
 ///   const int status = ss::orthogonalize(16, gram, t);
 template <int M, int LD>
 __device__ __forceinline__ int orthogonalize(int m, double (&gram)[M][LD], double (&t)[M][LD]) {
-  return orthogonalization::factorize<M, LD>(m, gram, t);
+  return orthogonalization::factorize<M, LD>(m, shared_address(gram), shared_address(t));
 }
 
 } // namespace ss

@@ -27,6 +27,7 @@ __device__ __forceinline__ void top_k(int32_t (&index)[A], const T (&w)[N], int6
   for (int i = lane_id(); i < count; i += kWarpSize) {
     const T x = w[i];
     int place = 0;
+#pragma unroll 1
     for (int first = 0; first < count; first += together) {
 #pragma unroll
       for (int k = 0; k < together; ++k) {

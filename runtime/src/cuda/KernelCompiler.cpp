@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <numeric>
 #include <system_error>
 #include <thread>
 
@@ -112,15 +113,23 @@ std::vector<std::string> KernelCompiler::compile(
     const std::vector<KernelSource> &sources,
     const std::vector<nvrtc::Header> &headers) const {
   std::vector<Compiled> results(sources.size());
+  // The longest first: begun last, one of them would keep a thread busy alone.
+  std::vector<size_t> order(sources.size());
+  std::iota(order.begin(), order.end(), size_t(0));
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return sources[a].text.size() > sources[b].text.size();
+  });
   std::atomic<size_t> next = 0;
   auto work = [&] {
-    for (size_t i; (i = next++) < sources.size();)
+    for (size_t at; (at = next++) < order.size();) {
+      const size_t i = order[at];
       try {
         results[i] = compileOne(sources[i], headers);
       } catch (const std::exception &error) {
         results[i] = {"", "kernel '" + sources[i].name + "': " + error.what(),
                       SS_INTERNAL};
       }
+    }
   };
   const size_t processors = std::max(1u, std::thread::hardware_concurrency());
   std::vector<std::thread> threads;

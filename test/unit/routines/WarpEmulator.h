@@ -52,6 +52,7 @@ struct ThreadIndex {
 // NOLINTBEGIN: the names of CUDA
 #define __device__
 #define __forceinline__ inline
+#define __noinline__
 
 inline sinkstate::test::ThreadIndex threadIdx;
 

@@ -301,3 +301,49 @@ ssk.kernel @parts(%x: !ssk.global<f32> {ssk.name = "x"}, %y: !ssk.global<f32> {s
   ssk.store %sum, %y[%c0] : !ssk.tile<64xf32, lanes = 0>, !ssk.global<f32>
   ssk.return
 }
+
+// In a compaction, loops that take several elements at a time and run an unknown number of
+// times are not unrolled further.
+// CHECK-LABEL: ssk.kernel @compaction
+ssk.kernel @compaction(%x: !ssk.global<f32> {ssk.name = "x"}, %n: i64 {ssk.name = "n"}) attributes {programs_per_block = 1 : i64, role = "compact"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %zero = arith.constant 0.0 : f32
+  %count = arith.index_cast %n : i64 to index
+  // CHECK: scf.for
+  // CHECK: } {ssk.unroll = 1 : i64}
+  scf.for %i = %c0 to %count step %c32 {
+    ssk.write %zero, %x[%i] : !ssk.global<f32>
+  }
+  // CHECK: scf.for
+  // CHECK: ssk.write
+  // CHECK-NEXT: }{{$}}
+  scf.for %i = %c0 to %count step %c1 {
+    ssk.write %zero, %x[%i] : !ssk.global<f32>
+  }
+  // CHECK: scf.for
+  // CHECK: ssk.write
+  // CHECK-NEXT: }{{$}}
+  scf.for %i = %c0 to %c64 step %c32 {
+    ssk.write %zero, %x[%i] : !ssk.global<f32>
+  }
+  ssk.return
+}
+
+// Elsewhere that is the compiler's choice.
+// CHECK-LABEL: ssk.kernel @decode
+ssk.kernel @decode(%x: !ssk.global<f32> {ssk.name = "x"}, %n: i64 {ssk.name = "n"}) attributes {programs_per_block = 1 : i64, role = "decode"} {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant 0.0 : f32
+  %count = arith.index_cast %n : i64 to index
+  // CHECK: scf.for
+  // CHECK: ssk.write
+  // CHECK-NEXT: }{{$}}
+  scf.for %i = %c0 to %count step %c32 {
+    ssk.write %zero, %x[%i] : !ssk.global<f32>
+  }
+  ssk.return
+}

@@ -23,6 +23,7 @@ constexpr uint32_t kFirstMemory = 0x180, kLastMemory = 0x1bf;
 /// ... but LDC, LDL, LDS, STL, STS, SHFL, ATOMS and ATOMS.CAS.
 constexpr uint32_t kNotGlobal[] = {0x182, 0x183, 0x184, 0x187, 0x188, 0x189, 0x18c, 0x18d};
 /// CALL, BRA, JMP, BRX, RET and others, and EXIT between them.
+constexpr uint32_t kGenericLoad = 0x180, kGenericStore = 0x185;
 constexpr uint32_t kFirstBranch = 0x140, kLastBranch = 0x152, kExit = 0x14d;
 
 template <typename T> T loadAt(const std::string &bytes, uint64_t at) {
@@ -69,6 +70,11 @@ bool isGlobalAccess(uint32_t opcode) {
   return operation >= kFirstMemory && operation <= kLastMemory &&
          std::find(std::begin(kNotGlobal), std::end(kNotGlobal), operation) ==
              std::end(kNotGlobal);
+}
+
+bool isGenericAccess(uint32_t opcode) {
+  const uint32_t operation = opcode & kOperationMask;
+  return operation == kGenericLoad || operation == kGenericStore;
 }
 
 bool isBranch(uint32_t opcode) {

@@ -27,6 +27,8 @@ std::vector<MachineFunction> functionsOf(const std::string &cubin);
 bool isWaitForStream(uint32_t opcode);
 /// Reads or writes memory that other kernels share: no constants, locals or shared memory.
 bool isGlobalAccess(uint32_t opcode);
+/// Reads or writes memory by an address that may be of any kind.
+bool isGenericAccess(uint32_t opcode);
 /// May go on elsewhere than at the next instruction; not EXIT, which ends a thread.
 bool isBranch(uint32_t opcode);
 
