@@ -29,7 +29,8 @@ Usage: ss-bench --package FOLDER [options]
 const char *const startOverview =
     R"(ss-bench start: times how long an engine takes to be made
 
-Prints the seconds with an empty kernel cache and with every kernel cached.
+Prints the seconds with an empty kernel cache, with every kernel cached, and the
+same beside another engine: without making the GPU's context.
 
 Usage: ss-bench start --package FOLDER [options]
        ss-bench start --preset NAME|--model FOLDER|--graph FILE [options]

@@ -305,11 +305,12 @@ std::string ss_bench::formatStart(const BenchResult &result) {
   if (const auto &start = result.start)
     append(text,
            "\n| model | layers | graph to package s | GPU kernels compiled | "
-           "cold s | cached s |\n|---|---|---|---|---|---|\n"
-           "| %s | %d | %s | %d | %.3f | %.3f |\n",
+           "cold s | cached s | cached, beside another engine s |\n"
+           "|---|---|---|---|---|---|---|\n"
+           "| %s | %d | %s | %d | %.3f | %.3f | %.3f |\n",
            result.model.c_str(), start->layers,
            start->compile > 0 ? threeDigits(start->compile).c_str() : "-",
-           start->kernels, start->cold, start->cached);
+           start->kernels, start->cold, start->cached, start->beside);
   return text;
 }
 
@@ -334,6 +335,7 @@ std::string ss_bench::formatJson(const BenchResult &result,
     root["start_seconds"] = {{"compile", result.start->compile},
                              {"cold", result.start->cold},
                              {"cached", result.start->cached},
+                             {"beside", result.start->beside},
                              {"kernels", result.start->kernels}};
   root["measurements"] = ordered_json::array();
   for (DenseForm form : kDenseForms)

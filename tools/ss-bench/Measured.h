@@ -139,8 +139,9 @@ struct BatchResult {
 
 struct StartResult {
   int32_t layers = 0, kernels = 0;
-  double compile = 0;          ///< seconds, in this process; 0: a package
-  double cold = 0, cached = 0; ///< seconds, of an engine of one slot
+  double compile = 0; ///< seconds, in this process; 0: a package
+  /// Seconds, of an engine of one slot; the last one beside another engine.
+  double cold = 0, cached = 0, beside = 0;
 };
 
 /// All that one call of ss-bench found.

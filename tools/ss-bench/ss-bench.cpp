@@ -67,7 +67,7 @@ StartResult measureStart(const BenchModels &models,
     sinkstate::runtime::fail(times.result, times.error);
   const int32_t layers = sinkstate::Engine(package, engine).layerCount();
   return {layers, times.kernels, models.compileSeconds, times.cold,
-          times.cached};
+          times.cached, times.beside};
 }
 
 /// What is measured from period to period.

@@ -112,7 +112,8 @@ const char *const flagsAndExamples =
         layer, consolidation, memory
   --timing
         print where the time went; on cuda also the engine's start-up with an
-        empty kernel cache and with every kernel cached
+        empty kernel cache, with every kernel cached, and the same beside
+        another engine (the GPU's context is there)
   --help, --version
 
 Examples

@@ -124,6 +124,7 @@ std::string ss_run::formatTiming(const Measurement &measurement,
   if (phases.start) {
     row("  start, nothing cached", phases.start->cold);
     row("  start, kernels cached", phases.start->cached);
+    row("  the same, beside another", phases.start->beside);
     append(text, "%-28s %12d\n", "  kernels compiled", phases.start->kernels);
   }
   row("decode", phases.decode);
@@ -191,6 +192,7 @@ std::string ss_run::formatJson(const Measurement &measurement,
   if (phases.start)
     root["start_seconds"] = {{"cold", phases.start->cold},
                              {"cached", phases.start->cached},
+                             {"beside", phases.start->beside},
                              {"kernels", phases.start->kernels}};
   if (options.generate > 0)
     root["generated_bytes"] = std::vector<int>();

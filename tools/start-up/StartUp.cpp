@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <stdexcept>
 #include <stdlib.h>
 
@@ -54,26 +55,25 @@ int PrivateCache::kernels() const {
 StartTimes ss_start_up::measureStart(const ss_package *package,
                                      const ss_engine_options &options) {
   StartTimes times;
+  using Engine = std::unique_ptr<ss_engine, void (*)(ss_engine *)>;
   auto start = [&](double &seconds) {
     const auto begin = std::chrono::steady_clock::now();
     ss_engine *engine = nullptr;
     times.result = ss_engine_create(package, &options, &engine);
-    if (times.result != SS_OK) {
-      times.error = ss_last_error();
-      return false;
-    }
     const std::chrono::duration<double> passed =
         std::chrono::steady_clock::now() - begin;
+    if (times.result != SS_OK)
+      times.error = ss_last_error();
     seconds = passed.count();
-    ss_engine_destroy(engine);
-    return true;
+    return Engine(engine, ss_engine_destroy);
   };
   try {
     const PrivateCache cache;
     if (!start(times.cold))
       return times;
     times.kernels = cache.kernels();
-    start(times.cached);
+    if (const Engine other = start(times.cached))
+      start(times.beside);
   } catch (const std::exception &error) {
     times.result = SS_INTERNAL;
     times.error = error.what();

@@ -175,7 +175,7 @@ TEST(BenchReport, CallsCompactionsWithoutMemoryWrong) {
 
 TEST(BenchReport, WritesJson) {
   BenchResult result = someResult();
-  result.start = StartResult{3, 2, 0.5, 1.5, 0.25};
+  result.start = StartResult{3, 2, 0.5, 1.5, 0.25, 0.125};
   const auto json = nlohmann::json::parse(
       formatJson(result, *Baselines::parse(kBaselineLines, "times")));
   EXPECT_EQ(json.at("measurements").size(), 2u);
@@ -187,6 +187,7 @@ TEST(BenchReport, WritesJson) {
   EXPECT_EQ(json.at("measurements")[0].at("own_deferred_us"), 20);
   EXPECT_EQ(json.at("baselines")[0].at("kernel"), "fla_gdn");
   EXPECT_EQ(json.at("start_seconds").at("cached"), 0.25);
+  EXPECT_EQ(json.at("start_seconds").at("beside"), 0.125);
   EXPECT_EQ(json.at("start_seconds").at("compile"), 0.5);
 }
 

@@ -103,16 +103,18 @@ TEST(Report, TimingShowsPhases) {
 
 TEST(Report, ShowsTheStartOfAnEngineOnAGpu) {
   PhaseTimes phases;
-  phases.start = {2.5, 0.25, 9, SS_OK, ""};
+  phases.start = {2.5, 0.25, 0.125, 9, SS_OK, ""};
   const std::string timing = formatTiming(sample(), phases);
   for (const char *line : {"  start, nothing cached             2.500\n",
                            "  start, kernels cached             0.250\n",
+                           "  the same, beside another          0.125\n",
                            "  kernels compiled                      9\n"})
     EXPECT_NE(timing.find(line), std::string::npos) << line << "\n" << timing;
   const auto json =
       nlohmann::json::parse(formatJson(sample(), options(), "p", phases, "v"));
   EXPECT_EQ(json["start_seconds"]["cold"], 2.5);
   EXPECT_EQ(json["start_seconds"]["cached"], 0.25);
+  EXPECT_EQ(json["start_seconds"]["beside"], 0.125);
   EXPECT_EQ(json["start_seconds"]["kernels"], 9);
 }
 
