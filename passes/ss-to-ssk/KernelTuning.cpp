@@ -20,7 +20,7 @@ enum class Kernels {
   decodeWithoutDelta, ///< these of factored states
   decodeChannels,     ///< with a decay per key channel
   decodeDelta,
-  compactWithoutDelta,
+  compactSmall, ///< without the delta rule, blocks of up to 16 components
   initWide, ///< whose Gram matrix leaves room for one block
   init
 };
@@ -83,7 +83,7 @@ static const Row kRows[] = {
       "16 or 8 bits gain 0 to 2 %, and lose 7 % at B = 32; four warps a state "
       "19.4 to 8.9 us at B = 8"}},
     {"sm_90",
-     Kernels::compactWithoutDelta,
+     Kernels::compactSmall,
      Elements::any,
      {4, 1, 1, 16,
       "128 registers instead of 168 leave more to the decodes that run beside "
@@ -138,8 +138,8 @@ static bool fits(Kernels kernels, StringRef role, const LayerShape &shape) {
     return role == "init" && std::min(shape.dv, shape.dk) > 96;
   case Kernels::init:
     return role == "init";
-  case Kernels::compactWithoutDelta:
-    return role == "compact" && !shape.delta;
+  case Kernels::compactSmall: // larger ones would spill kilobytes
+    return role == "compact" && !shape.delta && shape.block() <= 16;
   }
   llvm_unreachable("every kind of kernel is handled");
 }
@@ -162,9 +162,8 @@ KernelTuning getKernelTuning(StringRef device, StringRef role,
 
 StepBytes countStepBytes(const LayerShape &shape, int64_t components,
                          int64_t buffer) {
-  const double element = shape.isNarrow() ? 2 : 4;
   const double width = double(shape.rowLength());
-  const double row = element * width + 4;
+  const double row = double(shape.elementBytes()) * width + 4;
   const double decays = shape.channelDecay ? double(shape.dk) : 1;
   const double perHead = double(shape.dk) / double(shape.group());
   const double pairs = (double(buffer) - 1) / 2 + 1; // one of them is written

@@ -36,6 +36,10 @@ struct LayerShape {
   int64_t rowLength() const { return dk + dv; }
   /// Whether stored rows have fewer bits than what is computed with.
   bool isNarrow() const { return storage != ss::Storage::f32; }
+  /// Bytes of one element of a stored row.
+  int64_t elementBytes() const {
+    return !isNarrow() ? 4 : storage == ss::Storage::fp8 ? 1 : 2;
+  }
   mlir::Type storageType(mlir::MLIRContext *context) const;
   /// Whether a state may be dense: 8 bits hold rows of unit length alone.
   bool mayBeDense() const { return storage != ss::Storage::fp8; }

@@ -60,9 +60,7 @@ struct KernelCompiler::Compiled {
 KernelCompiler::KernelCompiler(const Context &context)
     : architecture(context.architecture()),
       gpu(text("GPU ", context.ordinal(), ", ", context.name())),
-      library(valueOrFail(
-          nvrtc::Library::get(environment::read(environment::nvrtcLibrary)),
-          SS_DEVICE_UNAVAILABLE)),
+      library(valueOrFail(nvrtc::Library::get(), SS_DEVICE_UNAVAILABLE)),
       cache(valueOrFail(cache::KernelCache::fromEnvironment(logOfCache),
                         SS_INVALID_ARGUMENT)) {}
 

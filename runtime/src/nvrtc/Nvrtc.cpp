@@ -101,7 +101,8 @@ Result<std::shared_ptr<const Library>> Library::get(const std::string &path) {
   std::lock_guard lock(mutex);
   if (library)
     return library;
-  Result<std::shared_ptr<const Library>> opened = open(path);
+  Result<std::shared_ptr<const Library>> opened =
+      open(path.empty() ? environment::read(environment::nvrtcLibrary) : path);
   if (opened)
     library = *opened;
   return opened;
@@ -119,7 +120,7 @@ Result<std::shared_ptr<const Library>> Library::open(const std::string &path) {
       looked += (looked.empty() ? "'" : ", '") + candidate + "'";
     return Error{"no NVRTC library: looked for " + looked + " (" + why +
                  "), expected CUDA's run-time compiler 12.4 or newer: install "
-                 "the package cuda-nvrtc or set CUDA_HOME"};
+                 "the package cuda-nvrtc, or set CUDA_HOME or SS_NVRTC"};
   }
   library->file = fileOf(library->handle, opened);
   library->functions = std::make_unique<Functions>();

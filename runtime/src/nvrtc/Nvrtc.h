@@ -52,8 +52,8 @@ std::vector<std::string> kernelFlags();
 class Library {
 public:
   /// The library of this process, opened at the first call. `path`: the file to
-  /// open; empty: libnvrtc where the loader and the usual toolkit folders have
-  /// it. A later call with another path gets the library that is open already.
+  /// open; empty: SS_NVRTC, and where that is not given libnvrtc where the loader
+  /// and the usual toolkit folders have it. A later call with another path gets the library that is open already.
   static Result<std::shared_ptr<const Library>>
   get(const std::string &path = "");
 

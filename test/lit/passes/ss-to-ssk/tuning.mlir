@@ -7,6 +7,9 @@
 // RUN: ss-opt --ss-pipeline="rows-in-flight=2 programs-per-block=4 report=true" %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=OPTIONS
 // RUN: FileCheck %s --check-prefix=KERNELS < %t.default
 // RUN: FileCheck %s --check-prefix=AHEAD < %t.cpu
+// RUN: sed "s/storage f32/storage f16/" %s | ss-opt --ss-pipeline="report=true" -o /dev/null 2>&1 | FileCheck %s --check-prefix=F16
+// RUN: sed "s/storage f32/storage fp8/" %s | ss-opt --ss-pipeline="report=true" -o /dev/null 2>&1 | FileCheck %s --check-prefix=FP8
+// RUN: sed "s/active 8 buffer 8/active 16 buffer 16/" %s | ss-opt --ss-pipeline="report=true" -o /dev/null 2>&1 | FileCheck %s --check-prefix=LARGE
 // RUN: not ss-opt --ss-pipeline="device=sm_61" %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=DEVICE
 // RUN: not ss-opt --ss-pipeline="rows-in-flight=-1" %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=ROWS
 
@@ -28,8 +31,16 @@ ss.model @model {
 // Decode: 20 rows of 1028 bytes, 4.5 pairs of 772, 1544 of a token; a compaction:
 // 8 rows read and written and 8 pairs read, once in 8 steps.
 // GPU: remark: @gdn_compact_{{.*}}: 4 rows in flight, {{.*}}; a kernel of its own beside decode; a buffer of 8 and 8 active components: with 20 stored, a state's decode and a step's share of its compaction move {{[0-9]+}} + 3084 bytes; with a buffer of 16, {{[0-9]+}} + 2056 bytes
+// F16: remark: @gdn_compact_{{.*}} move {{[0-9]+}} + 2060 bytes; with a buffer of 16, {{[0-9]+}} + 1544 bytes
+// FP8: remark: @gdn_compact_{{.*}} move {{[0-9]+}} + 1548 bytes; with a buffer of 16, {{[0-9]+}} + 1288 bytes
 // GPU: remark: @mamba2_decode_{{.*}}: 4 rows in flight, 1 or 2 warps a state, 32 resident blocks (sm_90: {{.*}}75 to 70 us{{.*}})
+// 128 registers hold a compaction of 16 components.
+// GPU: remark: @mamba2_compact_{{.*}}: 8 rows in flight, {{.*}}16 resident blocks
 // GPU: remark: @kda_decode_{{.*}}: 4 rows in flight, 1 or 4 warps a state, 20 resident blocks (sm_90: {{.*}})
+// One of 32 components has the registers that it wants.
+// LARGE: remark: @mamba2_compact_
+// LARGE-NOT: resident blocks
+// LARGE-SAME: a buffer of 16 and 16 active components
 
 // CPU: remark: @gdn_decode_{{.*}}: 1 rows in flight (cpu: one row at a time leaves the vector registers to the sums; the next state's memory is asked for meanwhile)
 // CPU: remark: @mamba2_decode_{{.*}}: 1 rows in flight (cpu:
