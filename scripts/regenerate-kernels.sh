@@ -30,11 +30,13 @@ trap 'rm -rf "$folder"' EXIT
 mkdir "$folder/new"
 
 # print_model NAME ss-import arguments...: the kernels of a model, and what the manifest says of it.
+# $pipeline: the passes, and what they make beside decode, compact and densify.
+pipeline=--ss-pipeline
 print_model() {
   name=$1
   shift
   "$tools/ss-import" "$@" |
-    "$tools/ss-opt" --ss-pipeline --mlir-print-debuginfo |
+    "$tools/ss-opt" "$pipeline" --mlir-print-debuginfo |
     "$tools/ss-translate" --ssk-to-cuda-files --cuda-folder="$folder/new" >"$folder/lines"
   cat "$folder/lines" >>"$folder/kernels"
   kernels=$(sed 's/.*"name":\("[^"]*"\).*/\1/' "$folder/lines" | paste -s -d, | sed 's/,/, /g')
@@ -42,12 +44,20 @@ print_model() {
 }
 
 print_model tiny-hybrid "$root/examples/tiny-hybrid/config.json"
-print_model Nemotron-3-Nano-4B --preset=Nemotron-3-Nano-4B
-print_model Qwen3.5-9B --preset=Qwen3.5-9B
-print_model Kimi-Linear-48B-A3B --preset=Kimi-Linear-48B-A3B
-print_model Qwen3.5-9B-f16 --preset=Qwen3.5-9B --storage=f16
-print_model Qwen3.5-9B-fp8 --preset=Qwen3.5-9B --storage=fp8
+for preset in Nemotron-3-Nano-4B Qwen3.5-9B Kimi-Linear-48B-A3B; do
+  print_model "$preset" --preset="$preset"
+  for storage in f16 bf16 fp8; do
+    print_model "$preset-$storage" --preset="$preset" --storage="$storage"
+  done
+  print_model "$preset-sink" --preset="$preset" --policy=sink:16
+done
 print_model Kimi-Linear-48B-A3B-fp8-stochastic --preset=Kimi-Linear-48B-A3B --storage=fp8 --rounding=stochastic
+print_model Qwen3.5-9B-svd --preset=Qwen3.5-9B --core=svd
+print_model Qwen3.5-9B-dense --preset=Qwen3.5-9B --form=dense
+print_model Qwen3.5-9B-deferred --preset=Qwen3.5-9B --form=deferred
+pipeline=--ss-pipeline=init=true
+print_model Nemotron-3-Nano-4B-init --preset=Nemotron-3-Nano-4B
+print_model Qwen3.5-9B-init --preset=Qwen3.5-9B
 
 # with_commas FILE: its lines as elements of a JSON array.
 with_commas() { sed '$!s/$/,/' "$1"; }
