@@ -120,9 +120,15 @@ model() {
   done
   compare_devices fixed:32 bits_per_byte compressed
   compare_devices relative:0.1 bits_per_byte dense
+  # Consolidations that land at fixed tokens keep ranks below the bounds on both.
+  for device in cpu cuda; do
+    run_model relative:0.03 tiny-hybrid $device --tokens 2000 \
+      --consolidate 4 --consolidation deterministic
+  done
+  compare_devices relative:0.03 bits_per_byte compressed
   # What each device does by default; where rows ran out, it says so.
   for device in cpu cuda; do
-    run_model relative:0.03 tiny-hybrid $device --tokens 2000
+    run_model relative:0.03-defaults tiny-hybrid $device --tokens 2000
   done
   step "no GPU is exit code 3" 30 env CUDA_VISIBLE_DEVICES=-1 bash -c "'$bundle/bin/ss-run' --device cuda \
     --model '$bundle/model' --text '$bundle/model/sample.bin' --tokens 2 \
