@@ -155,6 +155,7 @@ ss::Schedule CudaEngine::schedule() const {
   tables.compactions = at<int64_t>(layout.compactions);
   tables.faults = at<int32_t>(layout.faults);
   tables.step_tokens = at<int32_t>(layout.stepTokens);
+  tables.token_position = at<int64_t>(layout.tokenPosition);
   for (const LayerManifest &layer : manifest.layers)
     tables.layer_count += layer.hasBuffer();
   tables.slots = slotCount;
@@ -290,8 +291,11 @@ void CudaEngine::bindBuffers(const LayerPlaces &places) {
   values.setPointer(Argument::BufferG, at<float>(places.bufferG));
 }
 
+/// A step of several tokens rounds by the position of each.
 void CudaEngine::bindRounding(int32_t index) {
-  values.setPointer(Argument::Positions, at<int64_t>(layout.position));
+  values.setPointer(Argument::Positions,
+                    at<int64_t>(stepTokens.empty() ? layout.position
+                                                   : layout.tokenPosition));
   values.setPointer(Argument::RequestKeys, at<int64_t>(layout.requestKeys));
   values.setI32(Argument::Layer, manifest.layers[size_t(index)].index);
   values.setI32(Argument::FirstHead, firstHeads[size_t(index)]);

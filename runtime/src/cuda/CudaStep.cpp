@@ -63,13 +63,13 @@ void CudaEngine::openStep(uint64_t capture) {
   std::fill(decoded.begin(), decoded.end(), false);
   decodedCount = 0;
   aheadCount = 0;
-  stepTokens.clear();
 }
 
 void CudaEngine::closeStep() {
   stepOpen = false;
   stepCapture = kNoCapture;
   stepBatch = 0;
+  stepTokens.clear();
   // The next owner's first step is a later one.
   freeSlots.insert(freeSlots.end(), freedWithin.begin(), freedWithin.end());
   freedWithin.clear();
