@@ -57,6 +57,7 @@ public:
   void setSink(int32_t layer, std::span<const float> means) override;
   void setFirstHead(int32_t layer, int32_t head) override;
 
+  void leaveStep(Stream stream) override;
   void beginStep(std::span<const int32_t> slots, Stream stream) override;
   void decodeLayer(int32_t layer, const ss_decode_args &args) override;
   void endStep(std::span<const int32_t> slots, Stream stream) override;
@@ -161,6 +162,7 @@ private:
   uint64_t captureOf(CUstream stream) const;
   void dropLostStep(uint64_t capture);
   bool isWithinStep();
+  void checkCapture(CUstream stream) const;
   void openStep(uint64_t capture);
   void closeStep();
   void joinCompactions(CUstream stream);
