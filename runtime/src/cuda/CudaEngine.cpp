@@ -48,7 +48,8 @@ CudaEngine::CudaEngine(std::shared_ptr<const Package> loaded,
     : package(std::move(loaded)), manifest(package->manifest()),
       slotCount(options.slots), layout(manifest, options),
       context(Context::open(std::move(driver), options.device_ordinal)),
-      inUse(size_t(options.slots)), requestKeys(size_t(options.slots)), decoded(layout.layers.size()) {
+      unforeseen(size_t(options.slots)), inUse(size_t(options.slots)),
+      requestKeys(size_t(options.slots)), decoded(layout.layers.size()) {
   for (const LayerManifest &layer : manifest.layers)
     sinks.push_back(LayerSinks::of(layer));
   firstHeads.resize(manifest.layers.size());
@@ -194,7 +195,7 @@ void CudaEngine::resetStates(int32_t slot, CUstream stream) {
                           0, sizeof(uint64_t), stream));
   if (pools)
     pools->release(slot, true, stream);
-  ++joinedSlots;
+  unforeseen[size_t(slot)] = true;
   noteNewRows(slot, stream);
   for (size_t i = 0; i < layout.layers.size(); ++i) {
     if (!manifest.layers[i].denseForm)

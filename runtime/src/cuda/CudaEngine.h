@@ -302,7 +302,8 @@ private:
   int64_t refusedCalls = 0;
   /// Freed slots whose rows the device still holds.
   std::vector<int32_t> abandoned;
-  int64_t joinedSlots = 0; ///< made fresh since the pools were told
+  /// Of which the last step that looked ahead knew nothing, or another position.
+  std::vector<bool> unforeseen;
   std::unique_ptr<HandOverKernels> handOver;
   std::unique_ptr<PieceMover> mover;
   std::unique_ptr<DenseWork> denseWork;
