@@ -203,40 +203,27 @@ struct UniformBatch {
   int32_t batch;
 };
 
-TEST_P(Device, AddressesLargeBatchesAndMemories) {
-  const std::vector<LayerSpec> layers = layersOf(folder());
-  const auto factored =
-      std::find_if(layers.begin(), layers.end(),
-                   [](const LayerSpec &layer) { return !layer.denseForm; });
-  if (factored == layers.end())
-    GTEST_SKIP() << "no factored layer";
-  // More than 65,535 blocks of 4 programs, and more than 2^31 floats.
-  const int32_t batch = 4 * 66000 / factored->heads + 1;
-  ss_engine_options options = cudaOptions(batch);
-  options.row_capacity = 40;
-  Package package = Package::open(folder());
-  const ss_memory_plan plan = package.plan(options);
-  if (plan.worst_case > int64_t(120) << 30)
-    GTEST_SKIP() << plan.worst_case << " bytes, expected at most 120 GiB";
-  Engine engine(package, options);
-  std::vector<int32_t> list;
-  for (int32_t row = 0; row < batch; ++row)
-    list.push_back(engine.allocateSlot());
-  DeviceArray<int32_t> slots(engine, list.size());
-  slots.copyIn(list);
-  std::mt19937 random(5);
-  std::vector<UniformBatch> inputs;
-  for (const LayerSpec &layer : layers)
-    inputs.emplace_back(engine, layer, batch, random);
-  std::vector<DeviceArray<float>> weights;
-  for (const LayerSpec &layer : layers)
-    for (size_t size : {size_t(layer.heads), size_t(layer.gateFloats())}) {
-      weights.emplace_back(engine, size);
-      weights.back().copyIn(std::vector<float>(size, -1.0f));
+/// A step of a batch whose rows are all the same, layer by layer.
+struct UniformStep {
+  UniformStep(Engine &engine, const std::vector<LayerSpec> &layers,
+              int32_t batch)
+      : engine(engine), slots(engine, size_t(batch)), batch(batch) {
+    std::vector<int32_t> list;
+    for (int32_t row = 0; row < batch; ++row)
+      list.push_back(engine.allocateSlot());
+    slots.copyIn(list);
+    first = list.front(), last = list.back();
+    for (const LayerSpec &layer : layers) {
+      inputs.emplace_back(engine, layer, batch, random);
+      for (size_t size : {size_t(layer.heads), size_t(layer.gateFloats())}) {
+        weights.emplace_back(engine, size);
+        weights.back().copyIn(std::vector<float>(size, -1.0f));
+      }
     }
-  for (int step = 0; step < factored->buffer + 2; ++step) {
+  }
+  void run() {
     engine.beginStep(slots.data(), batch);
-    for (size_t l = 0; l < layers.size(); ++l) {
+    for (size_t l = 0; l < inputs.size(); ++l) {
       ss_decode_args args = decodeArgs();
       args.batch = batch;
       args.slots = slots.data();
@@ -254,16 +241,43 @@ TEST_P(Device, AddressesLargeBatchesAndMemories) {
     for (UniformBatch &layer : inputs)
       layer.fill(layer.v, random);
   }
+  Engine &engine;
+  DeviceArray<int32_t> slots;
+  int32_t batch, first = -1, last = -1;
+  std::mt19937 random{5};
+  std::vector<UniformBatch> inputs;
+  std::vector<DeviceArray<float>> weights;
+};
+
+TEST_P(Device, AddressesLargeBatchesAndMemories) {
+  const std::vector<LayerSpec> layers = layersOf(folder());
+  const auto factored =
+      std::find_if(layers.begin(), layers.end(),
+                   [](const LayerSpec &layer) { return !layer.denseForm; });
+  if (factored == layers.end())
+    GTEST_SKIP() << "no factored layer";
+  // More than 65,535 blocks of 4 programs, and more than 2^31 floats.
+  const int32_t batch = 4 * 66000 / factored->heads + 1;
+  ss_engine_options options = cudaOptions(batch);
+  options.row_capacity = 40;
+  Package package = Package::open(folder());
+  const ss_memory_plan plan = package.plan(options);
+  if (plan.worst_case > int64_t(120) << 30)
+    GTEST_SKIP() << plan.worst_case << " bytes, expected at most 120 GiB";
+  Engine engine(package, options);
+  UniformStep uniform(engine, layers, batch);
+  for (int step = 0; step < factored->buffer + 2; ++step)
+    uniform.run();
   engine.synchronize();
   for (size_t l = 0; l < layers.size(); ++l) {
-    const std::vector<float> y = inputs[l].y.copyOut();
+    const std::vector<float> y = uniform.inputs[l].y.copyOut();
     const size_t width = size_t(layers[l].valueFloats());
     EXPECT_GT(std::abs(y[0]), 0.0f);
     for (size_t row = 1; row < size_t(batch); ++row)
       ASSERT_EQ(std::memcmp(&y[0], &y[row * width], width * sizeof(float)), 0)
           << layers[l].name << ", row " << row;
-    EXPECT_TRUE(equalBits(engine.densify(int32_t(l), list.front()),
-                          engine.densify(int32_t(l), list.back())));
+    EXPECT_TRUE(equalBits(engine.densify(int32_t(l), uniform.first),
+                          engine.densify(int32_t(l), uniform.last)));
   }
 }
 
