@@ -2,6 +2,7 @@
 
 #include "TokenDecoder.h"
 
+#include "PackedCall.h"
 #include "SinkFixture.h"
 
 #include <algorithm>
@@ -122,29 +123,12 @@ void TokenCall::enqueue(void *stream) {
 }
 
 void TokenCall::enqueueLayer(size_t index, void *stream) {
-  const LayerArrays &arrays = layers[index];
-  ss_decode_args args = decodeArgs();
-  args.batch = int32_t(rowTokens.size());
-  args.slots = slots.data();
-  args.q = {arrays.q.data(), 0};
-  args.k = {arrays.k.data(), 0};
-  args.v = {arrays.v.data(), 0};
-  args.gate = {arrays.gate.data(), 0};
-  const bool hasBeta = decoder.run.layers[index].hasBeta();
-  args.beta = {hasBeta ? arrays.beta.data() : nullptr, 0};
-  args.a_log = decoder.aLog[index].data();
-  args.dt_bias = decoder.dtBias[index].data();
-  args.y = arrays.y.data();
-  args.stream = stream;
-  ss_token_args several = {};
-  several.struct_size = sizeof several;
-  several.tokens = tokens;
-  if (rowTokens.size() > 1)
-    several.row_tokens = rowTokens.data();
-  if (tokens == 1)
-    decoder.run.engine.decodeLayer(int32_t(index), args);
-  else
-    decoder.run.engine.decodeTokens(int32_t(index), args, several);
+  const ss_decode_args args = reference::packedCall(
+      decoder.run.layers[index], layers[index], decoder.aLog[index].data(),
+      decoder.dtBias[index].data(), slots.data(), int32_t(rowTokens.size()),
+      stream);
+  reference::decodePacked(decoder.run.engine, int32_t(index), args, tokens,
+                          rowTokens.size() > 1 ? rowTokens.data() : nullptr);
 }
 
 Outputs TokenCall::outputs(size_t row) const {

@@ -9,6 +9,7 @@
 
 #include "GraphReplay.h"
 #include "PackageModels.h"
+#include "PackedCall.h"
 #include "RequestDriver.h"
 
 #include <algorithm>
@@ -207,7 +208,7 @@ struct UniformBatch {
 struct UniformStep {
   UniformStep(Engine &engine, const std::vector<LayerSpec> &layers,
               int32_t batch)
-      : engine(engine), slots(engine, size_t(batch)), batch(batch) {
+      : engine(engine), layers(layers), slots(engine, size_t(batch)), batch(batch) {
     std::vector<int32_t> list;
     for (int32_t row = 0; row < batch; ++row)
       list.push_back(engine.allocateSlot());
@@ -224,24 +225,16 @@ struct UniformStep {
   void run() {
     engine.beginStep(slots.data(), batch);
     for (size_t l = 0; l < inputs.size(); ++l) {
-      ss_decode_args args = decodeArgs();
-      args.batch = batch;
-      args.slots = slots.data();
-      args.q = {inputs[l].q.data(), 0};
-      args.k = {inputs[l].k.data(), 0};
-      args.v = {inputs[l].v.data(), 0};
-      args.gate = {inputs[l].gate.data(), 0};
-      args.beta = {inputs[l].beta.data(), 0};
-      args.a_log = weights[2 * l].data();
-      args.dt_bias = weights[2 * l + 1].data();
-      args.y = inputs[l].y.data();
-      engine.decodeLayer(int32_t(l), args);
+      engine.decodeLayer(
+          int32_t(l), reference::packedCall(layers[l], inputs[l], weights[2 * l].data(),
+                                            weights[2 * l + 1].data(), slots.data(), batch));
     }
     engine.endStep(slots.data(), batch);
     for (UniformBatch &layer : inputs)
       layer.fill(layer.v, random);
   }
   Engine &engine;
+  const std::vector<LayerSpec> &layers;
   DeviceArray<int32_t> slots;
   int32_t batch, first = -1, last = -1;
   std::mt19937 random{5};

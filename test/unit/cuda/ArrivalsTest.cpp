@@ -23,15 +23,11 @@ constexpr int64_t kFirstBytes = kLayers * kHeads * 2 * (2 * kDim + 1) * int64_t(
 /// All layers in one pool, compacting at the first token of a request: the blocks of
 /// that are smaller than anybody else's. A chunk is shared by both slots.
 std::vector<LayerSpec> eagerLayers(int32_t buffer) {
-  std::vector<LayerSpec> layers(kLayers, gdnLayer(kHeads, 3, kDim, kDim));
-  for (size_t i = 0; i < layers.size(); ++i) {
-    layers[i].name = "layer" + std::to_string(i);
-    layers[i].index = int32_t(i);
-    layers[i].buffer = buffer;
-    layers[i].phase = 1;
-    layers[i].policyValue = 1e-2;
-  }
-  return layers;
+  LayerSpec layer = gdnLayer(kHeads, 3, kDim, kDim);
+  layer.buffer = buffer;
+  layer.phase = 1;
+  layer.policyValue = 1e-2;
+  return numbered(std::vector<LayerSpec>(kLayers, layer));
 }
 
 /// Two requests in a steady state, so long that memory holds what they have and

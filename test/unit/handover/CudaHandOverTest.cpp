@@ -6,6 +6,7 @@
 
 #include "GraphReplay.h"
 #include "HandOverUnderTest.h"
+#include "PackedCall.h"
 
 #include "cuda/Context.h"
 #include "cuda/PieceMover.h"
@@ -115,38 +116,27 @@ TEST(CudaSnapshots, ThatNeedMoreRowsAreRefused) {
 struct RaggedStep {
   static constexpr int32_t kRows = 3, kTokens = 4;
   explicit RaggedStep(const LayerSpec &layer)
-      : k(size_t(kRows * kTokens * layer.keyFloats())),
+      : q(size_t(kRows * kTokens * layer.keyFloats())), k(q),
         v(size_t(kRows * kTokens * layer.valueFloats())),
         gate(size_t(kRows * kTokens * layer.heads)), beta(gate), y(v) {}
   void fill(uint64_t seed) {
     std::mt19937_64 random{seed};
     std::normal_distribution<float> gauss;
-    for (auto *array : {&k, &v, &gate, &beta})
+    for (auto *array : {&q, &k, &v, &gate, &beta})
       for (float &x : *array)
         x = gauss(random);
   }
   void enqueue(EngineUnderTest &test, void *stream) {
-    ss_decode_args args = decodeArgs();
-    args.batch = kRows;
-    args.slots = slots.data();
-    args.q = args.k = {k.data(), 0};
-    args.v = {v.data(), 0};
-    args.gate = {gate.data(), 0};
-    args.beta = {beta.data(), 0};
-    args.a_log = test.driver.weights(0).aLog.data();
-    args.dt_bias = test.driver.weights(0).dtBias.data();
-    args.y = y.data();
-    args.stream = stream;
-    ss_token_args several = {};
-    several.struct_size = sizeof several;
-    several.tokens = kTokens;
-    several.row_tokens = counts.data();
+    const LayerWeights &weights = test.driver.weights(0);
     test.engine.beginStep(slots.data(), kRows, stream);
-    test.engine.decodeTokens(0, args, several);
+    decodePacked(test.engine, 0,
+                 packedCall(test.kernels.layers()[0], *this, weights.aLog.data(),
+                            weights.dtBias.data(), slots.data(), kRows, stream),
+                 kTokens, counts.data());
     test.engine.endStep(slots.data(), kRows, stream);
   }
   std::vector<int32_t> slots = {0, -1, 1}, counts = {4, 0, 2};
-  std::vector<float> k, v, gate, beta, y;
+  std::vector<float> q, k, v, gate, beta, y;
 };
 
 // Tokens per row, in one captured step that is replayed with other inputs.
