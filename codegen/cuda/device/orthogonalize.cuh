@@ -154,8 +154,8 @@ __device__ __forceinline__ int eliminate_rows(int m, double (&gram)[M][LD], doub
 }
 
 /// More rows: in memory. Lane l owns columns l, l + 32 of [gram | t], and the residuals of rows l and
-/// l + 32. Row p is the pivot: notes it, lowers the residuals of the other rows, and says in `alive`
-/// which of them are still to be pivots.
+/// l + 32. Row p is the pivot: notes it, lowers the residuals of the other rows, and says in
+/// `alive` which of them are still to be pivots.
 template <int M, int LD>
 __device__ __forceinline__ void take_pivot(int m, int p, double inverse, uint64_t used,
                                            const double (&gram)[M][LD], Row (&rows)[2], bool &ill,
