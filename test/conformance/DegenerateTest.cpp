@@ -234,15 +234,16 @@ TEST_P(Degenerate, DensifyWritesTheMatrix) {
   }
 }
 
-// A NaN or an infinity marks its own state and no other state notices.
-TEST_P(Degenerate, ANaNStaysInItsState) {
+/// A number that spoils a state.
+struct Poison {
+  const char *where;
+  float value;
+  float *(*at)(LayerMemory &, int64_t);
+};
+
+std::vector<Poison> poisons() {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  struct Poison {
-    const char *where;
-    float value;
-    float *(*at)(LayerMemory &, int64_t);
-  };
-  const Poison poisons[] = {
+  return {
       {"update", nan, [](LayerMemory &m, int64_t s) { return m.update(s, 0); }},
       {"last update", nan,
        [](LayerMemory &m, int64_t s) {
@@ -262,7 +263,32 @@ TEST_P(Degenerate, ANaNStaysInItsState) {
          return m.logDecay(s, m.layer.buffer - 1);
        }},
   };
-  for (const Poison &poison : poisons) {
+}
+
+/// Every state but `spoiled` has the bits of the clean ones, and no fault.
+void expectOthersClean(LayerMemory &poisoned, LayerMemory &clean,
+                       int64_t spoiled) {
+  const LayerSpec &layer = clean.layer;
+  for (int64_t state = 0; state < clean.states(); ++state) {
+    if (state == spoiled)
+      continue;
+    const int64_t rank = clean.rank[size_t(state)];
+    ASSERT_EQ(poisoned.rank[size_t(state)], rank);
+    EXPECT_EQ(poisoned.status[size_t(state)], 0);
+    EXPECT_EQ(std::memcmp(poisoned.row(state, 0), clean.row(state, 0),
+                          size_t(rank * (layer.dk + layer.dv)) * 4),
+              0)
+        << "state " << state;
+    EXPECT_EQ(std::memcmp(&poisoned.weight(state, 0), &clean.weight(state, 0),
+                          size_t(rank) * 4),
+              0)
+        << "state " << state;
+  }
+}
+
+// A NaN or an infinity marks its own state and no other state notices.
+TEST_P(Degenerate, ANaNStaysInItsState) {
+  for (const Poison &poison : poisons()) {
     SCOPED_TRACE(poison.where);
     LayerMemory clean(layer, 3);
     std::vector<int32_t> work;
@@ -281,21 +307,7 @@ TEST_P(Degenerate, ANaNStaysInItsState) {
     EXPECT_EQ(poisoned.status[size_t(chosen())], SS_STATUS_NOT_FINITE);
     EXPECT_GE(poisoned.rank[size_t(chosen())], 1) << "the fault must show";
     EXPECT_TRUE(std::isnan(norm(poisoned.matrix(chosen()))));
-    for (int64_t state = 0; state < clean.states(); ++state) {
-      if (state == chosen())
-        continue;
-      const int64_t rank = clean.rank[size_t(state)];
-      ASSERT_EQ(poisoned.rank[size_t(state)], rank);
-      EXPECT_EQ(poisoned.status[size_t(state)], 0);
-      EXPECT_EQ(std::memcmp(poisoned.row(state, 0), clean.row(state, 0),
-                            size_t(rank * (layer.dk + layer.dv)) * 4),
-                0)
-          << "state " << state;
-      EXPECT_EQ(std::memcmp(&poisoned.weight(state, 0), &clean.weight(state, 0),
-                            size_t(rank) * 4),
-                0)
-          << "state " << state;
-    }
+    ASSERT_NO_FATAL_FAILURE(expectOthersClean(poisoned, clean, chosen()));
     // Later compactions keep the mark and still do not spread.
     const std::vector<int32_t> status = poisoned.status;
     launcher->compact(poisoned, work, {});

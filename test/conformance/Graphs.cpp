@@ -212,29 +212,34 @@ void addSinks(std::vector<Graph> &graphs) {
                      denseForm(gdnLayer(2, 2, 16, 16))}));
 }
 
-std::vector<Graph> makeGraphs() {
-  const LayerSpec gdn = gdnLayer(4, 2, 64, 128);
-  const LayerSpec mamba2 = mamba2Layer(8, 2, 80, 128);
+/// Exact (relative, 0), by type and size.
+std::vector<Graph> exactGraphs() {
   const LayerSpec kda = kdaLayer(2, 2, 64, 128);
-  const LayerSpec smallMamba2 = mamba2Layer(4, 1, 32, 48);
-  std::vector<Graph> graphs = {
-      // Exact (relative, 0), by type and size.
-      makeGraph("gdn_64x128", {gdn}),
+  return {
+      makeGraph("gdn_64x128", {gdnLayer(4, 2, 64, 128)}),
       makeGraph("gdn_128x128", {gdnLayer(2, 1, 128, 128)}),
       makeGraph("gdn_100x60", {gdnLayer(3, 1, 100, 60)}),
       makeGraph("gdn_negative", {negativeEigenvalues(gdnLayer(2, 2, 48, 32))}),
-      makeGraph("mamba2_80x128", {mamba2}),
+      makeGraph("mamba2_80x128", {mamba2Layer(8, 2, 80, 128)}),
       makeGraph("mamba2_60x100", {mamba2Layer(3, 3, 60, 100)}),
       makeGraph("kda_64x128", {kda}),
       makeGraph("kda_bounded_64x128", {bounded(kda)}),
       makeGraph("kda_bounded_60x100", {bounded(kdaLayer(4, 2, 60, 100))}),
       // Exact, by the sizes of the active set and the buffer.
       makeGraph("gdn_a4_b4", {withSizes(gdnLayer(2, 2, 40, 24), 4, 4)}),
-      makeGraph("mamba2_a16_b16", {withSizes(smallMamba2, 16, 16)}),
+      makeGraph("mamba2_a16_b16", {withSizes(mamba2Layer(4, 1, 32, 48), 16, 16)}),
       makeGraph("kda_a4_b12", {withSizes(kdaLayer(2, 1, 24, 40), 4, 12)}),
       makeGraph("gdn_a1_b2", {withSizes(gdnLayer(2, 1, 24, 40), 1, 2)}),
       makeGraph("gdn_draft", {withSizes(gdnLayer(2, 1, 24, 40), 8, 8, 3)}),
-      // Policies.
+  };
+}
+
+std::vector<Graph> policyGraphs() {
+  const LayerSpec gdn = gdnLayer(4, 2, 64, 128);
+  const LayerSpec mamba2 = mamba2Layer(8, 2, 80, 128);
+  const LayerSpec kda = kdaLayer(2, 2, 64, 128);
+  const LayerSpec smallMamba2 = mamba2Layer(4, 1, 32, 48);
+  return {
       makeGraph("gdn_relative", {withPolicy(gdn, "relative", 3e-2)}),
       makeGraph("mamba2_relative", {withPolicy(mamba2, "relative", 1e-1)}),
       makeGraph("kda_relative", {withPolicy(kda, "relative", 3e-2)}),
@@ -251,7 +256,15 @@ std::vector<Graph> makeGraphs() {
       makeGraph("worked_example",
                 {withSizes(withPolicy(gdnLayer(1, 1, 4, 4), "relative", 0.1),
                            1, 2)}),
-      // Several layers of every kind; the exact one and one that truncates.
+  };
+}
+
+/// Several layers of every kind; the exact one and one that truncates; other forms.
+std::vector<Graph> mixedGraphs() {
+  const LayerSpec gdn = gdnLayer(4, 2, 64, 128);
+  const LayerSpec mamba2 = mamba2Layer(8, 2, 80, 128);
+  const LayerSpec kda = kdaLayer(2, 2, 64, 128);
+  return {
       makeGraph("hybrid", {mamba2Layer(4, 1, 24, 40), gdnLayer(4, 2, 40, 24),
                            bounded(kdaLayer(2, 2, 24, 32)),
                            withSizes(gdnLayer(2, 2, 32, 32), 4, 4)}),
@@ -271,14 +284,25 @@ std::vector<Graph> makeGraphs() {
                  deferredForm(gdnLayer(4, 2, 40, 24), 3),
                  gdnLayer(2, 1, 24, 40)}),
   };
-  // With init kernels: sizes below, at and above their number of components,
-  // and one of several layers with drafts.
-  graphs.push_back(makeGraph("init_80x128",
-                             {withInit(mamba2Layer(4, 2, 80, 128), 3e-3)}));
-  graphs.push_back(makeGraph(
-      "init_hybrid", {withInit(gdnLayer(2, 1, 24, 40), 1e-3),
-                      withInit(withSizes(kdaLayer(2, 2, 64, 48), 8, 8, 3), 1e-2),
-                      withInit(mamba2Layer(2, 1, 16, 12), 3e-3)}));
+}
+
+/// With init kernels: sizes below, at and above their number of components,
+/// and one of several layers with drafts.
+std::vector<Graph> initGraphs() {
+  return {
+      makeGraph("init_80x128", {withInit(mamba2Layer(4, 2, 80, 128), 3e-3)}),
+      makeGraph("init_hybrid",
+                {withInit(gdnLayer(2, 1, 24, 40), 1e-3),
+                 withInit(withSizes(kdaLayer(2, 2, 64, 48), 8, 8, 3), 1e-2),
+                 withInit(mamba2Layer(2, 1, 16, 12), 3e-3)}),
+  };
+}
+
+std::vector<Graph> makeGraphs() {
+  std::vector<Graph> graphs;
+  for (const std::vector<Graph> &some :
+       {exactGraphs(), policyGraphs(), mixedGraphs(), initGraphs()})
+    graphs.insert(graphs.end(), some.begin(), some.end());
   // Every graph that compacts, by the other decomposition too.
   for (size_t i = 0, count = graphs.size(); i < count; ++i)
     if (graphs[i].name != "dense" && graphs[i].name != "deferred" &&

@@ -7,6 +7,7 @@
 
 #include "ConvertedTwins.h"
 #include "GraphReplay.h"
+#include "TokenDecoder.h"
 #include "UntilLanded.h"
 
 using namespace sinkstate;
@@ -90,6 +91,46 @@ TEST_P(Replay, SeesNewOwnersOfSlots) {
   EXPECT_EQ(pair.replay.captured(), 1u);
 }
 
+// Two graphs, of calls of 3 and of 5 tokens, take turns with two requests.
+TEST_P(Replay, SeveralTokensAreAsManySteps) {
+  Running run(GetParam(), optionsFor(4), /*withOracle=*/false);
+  TokenDecoder first(run, 3, RequestStyle()), second(run, 4, RequestStyle());
+  TokenCall three(first, {3}), five(second, {5});
+  const test::CapturedCalls threeTokens(
+      [&](void *stream) { three.enqueue(stream); });
+  const test::CapturedCalls fiveTokens(
+      [&](void *stream) { five.enqueue(stream); });
+  struct Request {
+    int32_t slot, twin; ///< of replays, and of single steps
+    int64_t position = 0;
+  };
+  std::vector<Request> requests;
+  for (uint64_t key : {7, 8}) {
+    requests.push_back({run.engine.allocateSlot(), run.engine.allocateSlot()});
+    run.engine.setRoundingKey(requests.back().slot, key);
+    run.engine.setRoundingKey(requests.back().twin, key);
+  }
+  for (int call = 0; call < 24; ++call) {
+    SCOPED_TRACE("call " + std::to_string(call));
+    const bool isLong = call % 3 == 1;
+    Request &request = requests[size_t(call / 3) % 2];
+    TokenCall &tokens = isLong ? five : three;
+    tokens.fill(0, request.slot, request.position);
+    run.engine.tend();
+    (isLong ? fiveTokens : threeTokens).replay();
+    TokenDecoder &decoder = isLong ? second : first;
+    const int32_t count = isLong ? 5 : 3;
+    ASSERT_EQ(tokens.outputs(0),
+              decoder.decodeSingle(request.twin, request.position, count));
+    request.position += count;
+  }
+  run.engine.synchronize();
+  for (const Request &request : requests)
+    for (int32_t layer = 0; layer < run.engine.layerCount(); ++layer)
+      EXPECT_EQ(run.engine.densify(layer, request.slot),
+                run.engine.densify(layer, request.twin));
+}
+
 // Slots, padding and numbers of any type are what they are at each replay.
 TEST_P(Replay, ConvertsWhatIsThereThen) {
   constexpr int32_t kRows = 4;
@@ -150,6 +191,10 @@ TEST_P(Replay, TakesOverWhatIsConsolidatedMeanwhile) {
 
 INSTANTIATE_TEST_SUITE_P(Conformance, Replay,
                          onEveryBackEnd(withBothCores({"hybrid", "hybrid_relative"})),
+                         caseName);
+
+// Rows are rounded by random bits of their position.
+INSTANTIATE_TEST_SUITE_P(Random, Replay, onEveryBackEnd({"hybrid_random"}),
                          caseName);
 
 } // namespace

@@ -167,26 +167,25 @@ protected:
     return {GetParam().backEnd,
             &graphNamed(name.substr(0, name.find("_sink")) + "_fixed")};
   }
+  /// What `from` has decoded of a request stays exact in `to`, for long.
+  static void expectExactAcross(Sunk &from, Sunk &to, uint64_t seed) {
+    DrivenRequest first = from.request(seed, lowRank(from));
+    for (int step = 0; step < 37; ++step)
+      from.driver.step({&first});
+    DrivenRequest second = taken(to, from, first, lowRank(to), seed);
+    expectExact(to, second, 16);
+    expectExact(to, second, 64);
+  }
 };
 
 TEST_P(SinkTwins, FactorsBecomeContent) {
   Sunk from(twin()), to(GetParam());
-  DrivenRequest first = from.request(25, lowRank(from));
-  for (int step = 0; step < 37; ++step)
-    from.driver.step({&first});
-  DrivenRequest second = taken(to, from, first, lowRank(to), 25);
-  expectExact(to, second, 16);
-  expectExact(to, second, 64);
+  expectExactAcross(from, to, 25);
 }
 
 TEST_P(SinkTwins, ASinkBecomesAComponent) {
   Sunk from(GetParam()), to(twin());
-  DrivenRequest first = from.request(26, lowRank(from));
-  for (int step = 0; step < 37; ++step)
-    from.driver.step({&first});
-  DrivenRequest second = taken(to, from, first, lowRank(to), 26);
-  expectExact(to, second, 16);
-  expectExact(to, second, 64);
+  expectExactAcross(from, to, 26);
 }
 
 // A layer of fixed rank R holds R components, a sink beside them or not.

@@ -2,7 +2,10 @@
 
 #include "TokenDecoder.h"
 
+#include "PackedCall.h"
 #include "SinkFixture.h"
+
+#include <algorithm>
 
 namespace sinkstate::conformance {
 namespace {
@@ -36,14 +39,10 @@ TokenDecoder::TokenDecoder(Running &run, const std::vector<LayerSpec> &whole,
 }
 
 Outputs TokenDecoder::decode(int32_t slot, int64_t from, int32_t tokens) {
-  DeviceArray<int32_t> slots(run.engine, 1);
-  slots.copyIn({slot});
-  run.engine.beginStep(slots.data(), 1);
-  Outputs outputs;
-  for (size_t i = 0; i < run.layers.size(); ++i)
-    outputs.push_back(decodeLayer(i, slots, from, tokens));
-  run.engine.endStep(slots.data(), 1);
-  return outputs;
+  TokenCall call(*this, {tokens});
+  call.fill(0, slot, from);
+  call.enqueue(nullptr);
+  return call.outputs(0);
 }
 
 Outputs TokenDecoder::decodeSingle(int32_t slot, int64_t from, int32_t tokens) {
@@ -62,43 +61,85 @@ DeviceArray<float> TokenDecoder::upload(const std::vector<float> &values) {
   return array;
 }
 
-std::vector<float> TokenDecoder::decodeLayer(size_t index,
-                                             DeviceArray<int32_t> &slots,
-                                             int64_t from, int32_t tokens) {
+TokenDecoder::TokenInputs TokenDecoder::inputsOf(size_t index, int64_t from,
+                                                 int32_t tokens) {
   const LayerSpec &layer = run.layers[index], &all = whole[index];
   const int64_t keyFirst =
       int64_t(part) * layer.heads / (all.heads / all.keyHeads) * layer.dk;
-  std::vector<float> q, k, v, gate, beta;
+  TokenInputs some;
   for (int32_t token = 0; token < tokens; ++token) {
     const TokenValues t = inputs.inputs(index).token(from + token);
-    appendPart(q, t.q, keyFirst, layer.keyFloats());
-    appendPart(k, t.k, keyFirst, layer.keyFloats());
-    appendPart(v, t.v, part * layer.valueFloats(), layer.valueFloats());
-    appendPart(gate, t.gate, part * layer.gateFloats(), layer.gateFloats());
-    appendPart(beta, t.beta, int64_t(part) * layer.heads, layer.heads);
+    appendPart(some.q, t.q, keyFirst, layer.keyFloats());
+    appendPart(some.k, t.k, keyFirst, layer.keyFloats());
+    appendPart(some.v, t.v, part * layer.valueFloats(), layer.valueFloats());
+    appendPart(some.gate, t.gate, part * layer.gateFloats(), layer.gateFloats());
+    appendPart(some.beta, t.beta, int64_t(part) * layer.heads, layer.heads);
   }
-  const DeviceArray<float> onQ = upload(q), onK = upload(k), onV = upload(v),
-                           onGate = upload(gate), onBeta = upload(beta);
-  DeviceArray<float> y(run.engine, v.size());
-  ss_decode_args args = decodeArgs();
-  args.batch = 1;
-  args.slots = slots.data();
-  args.q = {onQ.data(), 0};
-  args.k = {onK.data(), 0};
-  args.v = {onV.data(), 0};
-  args.gate = {onGate.data(), 0};
-  args.beta = {layer.hasBeta() ? onBeta.data() : nullptr, 0};
-  args.a_log = aLog[index].data();
-  args.dt_bias = dtBias[index].data();
-  args.y = y.data();
-  ss_token_args several = {};
-  several.struct_size = sizeof several;
-  several.tokens = tokens;
-  if (tokens == 1)
-    run.engine.decodeLayer(int32_t(index), args);
-  else
-    run.engine.decodeTokens(int32_t(index), args, several);
-  return y.copyOut();
+  return some;
+}
+
+TokenCall::TokenCall(TokenDecoder &decoder, std::vector<int32_t> given)
+    : decoder(decoder), rowTokens(std::move(given)),
+      tokens(*std::max_element(rowTokens.begin(), rowTokens.end())),
+      rowSlots(rowTokens.size(), -1),
+      slots(decoder.run.engine, rowTokens.size()) {
+  for (const LayerSpec &layer : decoder.run.layers) {
+    auto array = [&](int64_t floats) {
+      return DeviceArray<float>(decoder.run.engine,
+                                rowTokens.size() * size_t(tokens * floats));
+    };
+    layers.push_back({array(layer.keyFloats()), array(layer.keyFloats()),
+                      array(layer.valueFloats()), array(layer.gateFloats()),
+                      array(layer.heads), array(layer.valueFloats())});
+  }
+}
+
+void TokenCall::fill(size_t row, int32_t slot, int64_t from) {
+  rowSlots[row] = slot;
+  slots.copyIn(rowSlots);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const TokenDecoder::TokenInputs some =
+        decoder.inputsOf(i, from, rowTokens[row]);
+    auto copyRow = [&](DeviceArray<float> &to, const std::vector<float> &floats) {
+      std::vector<float> all = to.copyOut();
+      std::copy(floats.begin(), floats.end(),
+                all.begin() + int64_t(row * all.size() / rowTokens.size()));
+      to.copyIn(all);
+    };
+    copyRow(layers[i].q, some.q);
+    copyRow(layers[i].k, some.k);
+    copyRow(layers[i].v, some.v);
+    copyRow(layers[i].gate, some.gate);
+    copyRow(layers[i].beta, some.beta);
+  }
+}
+
+void TokenCall::enqueue(void *stream) {
+  const auto batch = int32_t(rowTokens.size());
+  decoder.run.engine.beginStep(slots.data(), batch, stream);
+  for (size_t i = 0; i < layers.size(); ++i)
+    enqueueLayer(i, stream);
+  decoder.run.engine.endStep(slots.data(), batch, stream);
+}
+
+void TokenCall::enqueueLayer(size_t index, void *stream) {
+  const ss_decode_args args = reference::packedCall(
+      decoder.run.layers[index], layers[index], decoder.aLog[index].data(),
+      decoder.dtBias[index].data(), slots.data(), int32_t(rowTokens.size()),
+      stream);
+  reference::decodePacked(decoder.run.engine, int32_t(index), args, tokens,
+                          rowTokens.size() > 1 ? rowTokens.data() : nullptr);
+}
+
+Outputs TokenCall::outputs(size_t row) const {
+  Outputs some;
+  for (const LayerArrays &arrays : layers) {
+    const std::vector<float> all = arrays.y.copyOut();
+    const size_t each = all.size() / rowTokens.size();
+    const auto begin = all.begin() + int64_t(row * each);
+    some.emplace_back(begin, begin + int64_t(each / size_t(tokens)) * rowTokens[row]);
+  }
+  return some;
 }
 
 void giveSinks(Engine &engine, const std::vector<LayerSpec> &layers) {

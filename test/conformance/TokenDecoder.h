@@ -12,6 +12,35 @@ namespace sinkstate::conformance {
 /// y of every layer, [tokens, heads, dv].
 using Outputs = std::vector<std::vector<float>>;
 
+class TokenDecoder;
+
+/// A step of some tokens of every row over memory that stays, so that it can be
+/// captured. All rows are the decoder's request, each at a position of its own.
+class TokenCall {
+public:
+  TokenCall(TokenDecoder &decoder, std::vector<int32_t> rowTokens);
+
+  /// Row `row` takes its tokens from token `from` on.
+  void fill(size_t row, int32_t slot, int64_t from);
+  /// Queues the whole step, one call per layer.
+  void enqueue(void *stream);
+  /// Of the tokens of one row.
+  Outputs outputs(size_t row) const;
+
+private:
+  struct LayerArrays {
+    DeviceArray<float> q, k, v, gate, beta, y;
+  };
+  void enqueueLayer(size_t index, void *stream);
+
+  TokenDecoder &decoder;
+  std::vector<int32_t> rowTokens;
+  int32_t tokens; ///< most of a row
+  std::vector<int32_t> rowSlots;
+  DeviceArray<int32_t> slots;
+  std::vector<LayerArrays> layers;
+};
+
 /// Decodes tokens of one request of a model, in an engine that has all of its
 /// heads or one of several equal parts of them.
 class TokenDecoder {
@@ -28,9 +57,13 @@ public:
   Outputs decodeSingle(int32_t slot, int64_t from, int32_t tokens);
 
 private:
+  friend class TokenCall;
+  /// Of some tokens of one layer, [tokens, ..], the part that this engine has.
+  struct TokenInputs {
+    std::vector<float> q, k, v, gate, beta;
+  };
+  TokenInputs inputsOf(size_t index, int64_t from, int32_t tokens);
   DeviceArray<float> upload(const std::vector<float> &values);
-  std::vector<float> decodeLayer(size_t index, DeviceArray<int32_t> &slots,
-                                 int64_t from, int32_t tokens);
 
   Running &run;
   std::vector<LayerSpec> whole;

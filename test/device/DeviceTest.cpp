@@ -9,6 +9,7 @@
 
 #include "GraphReplay.h"
 #include "PackageModels.h"
+#include "PackedCall.h"
 #include "RequestDriver.h"
 
 #include <algorithm>
@@ -203,6 +204,44 @@ struct UniformBatch {
   int32_t batch;
 };
 
+/// A step of a batch whose rows are all the same, layer by layer.
+struct UniformStep {
+  UniformStep(Engine &engine, const std::vector<LayerSpec> &layers,
+              int32_t batch)
+      : engine(engine), layers(layers), slots(engine, size_t(batch)), batch(batch) {
+    std::vector<int32_t> list;
+    for (int32_t row = 0; row < batch; ++row)
+      list.push_back(engine.allocateSlot());
+    slots.copyIn(list);
+    first = list.front(), last = list.back();
+    for (const LayerSpec &layer : layers) {
+      inputs.emplace_back(engine, layer, batch, random);
+      for (size_t size : {size_t(layer.heads), size_t(layer.gateFloats())}) {
+        weights.emplace_back(engine, size);
+        weights.back().copyIn(std::vector<float>(size, -1.0f));
+      }
+    }
+  }
+  void run() {
+    engine.beginStep(slots.data(), batch);
+    for (size_t l = 0; l < inputs.size(); ++l) {
+      engine.decodeLayer(
+          int32_t(l), reference::packedCall(layers[l], inputs[l], weights[2 * l].data(),
+                                            weights[2 * l + 1].data(), slots.data(), batch));
+    }
+    engine.endStep(slots.data(), batch);
+    for (UniformBatch &layer : inputs)
+      layer.fill(layer.v, random);
+  }
+  Engine &engine;
+  const std::vector<LayerSpec> &layers;
+  DeviceArray<int32_t> slots;
+  int32_t batch, first = -1, last = -1;
+  std::mt19937 random{5};
+  std::vector<UniformBatch> inputs;
+  std::vector<DeviceArray<float>> weights;
+};
+
 TEST_P(Device, AddressesLargeBatchesAndMemories) {
   const std::vector<LayerSpec> layers = layersOf(folder());
   const auto factored =
@@ -219,51 +258,19 @@ TEST_P(Device, AddressesLargeBatchesAndMemories) {
   if (plan.worst_case > int64_t(120) << 30)
     GTEST_SKIP() << plan.worst_case << " bytes, expected at most 120 GiB";
   Engine engine(package, options);
-  std::vector<int32_t> list;
-  for (int32_t row = 0; row < batch; ++row)
-    list.push_back(engine.allocateSlot());
-  DeviceArray<int32_t> slots(engine, list.size());
-  slots.copyIn(list);
-  std::mt19937 random(5);
-  std::vector<UniformBatch> inputs;
-  for (const LayerSpec &layer : layers)
-    inputs.emplace_back(engine, layer, batch, random);
-  std::vector<DeviceArray<float>> weights;
-  for (const LayerSpec &layer : layers)
-    for (size_t size : {size_t(layer.heads), size_t(layer.gateFloats())}) {
-      weights.emplace_back(engine, size);
-      weights.back().copyIn(std::vector<float>(size, -1.0f));
-    }
-  for (int step = 0; step < factored->buffer + 2; ++step) {
-    engine.beginStep(slots.data(), batch);
-    for (size_t l = 0; l < layers.size(); ++l) {
-      ss_decode_args args = decodeArgs();
-      args.batch = batch;
-      args.slots = slots.data();
-      args.q = {inputs[l].q.data(), 0};
-      args.k = {inputs[l].k.data(), 0};
-      args.v = {inputs[l].v.data(), 0};
-      args.gate = {inputs[l].gate.data(), 0};
-      args.beta = {inputs[l].beta.data(), 0};
-      args.a_log = weights[2 * l].data();
-      args.dt_bias = weights[2 * l + 1].data();
-      args.y = inputs[l].y.data();
-      engine.decodeLayer(int32_t(l), args);
-    }
-    engine.endStep(slots.data(), batch);
-    for (UniformBatch &layer : inputs)
-      layer.fill(layer.v, random);
-  }
+  UniformStep uniform(engine, layers, batch);
+  for (int step = 0; step < factored->buffer + 2; ++step)
+    uniform.run();
   engine.synchronize();
   for (size_t l = 0; l < layers.size(); ++l) {
-    const std::vector<float> y = inputs[l].y.copyOut();
+    const std::vector<float> y = uniform.inputs[l].y.copyOut();
     const size_t width = size_t(layers[l].valueFloats());
     EXPECT_GT(std::abs(y[0]), 0.0f);
     for (size_t row = 1; row < size_t(batch); ++row)
       ASSERT_EQ(std::memcmp(&y[0], &y[row * width], width * sizeof(float)), 0)
           << layers[l].name << ", row " << row;
-    EXPECT_TRUE(equalBits(engine.densify(int32_t(l), list.front()),
-                          engine.densify(int32_t(l), list.back())));
+    EXPECT_TRUE(equalBits(engine.densify(int32_t(l), uniform.first),
+                          engine.densify(int32_t(l), uniform.last)));
   }
 }
 

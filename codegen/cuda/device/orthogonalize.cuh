@@ -76,6 +76,24 @@ __device__ __forceinline__ void subtract(double (&x)[N], double factor, const do
         x[k] = fma(-factor, row[k], x[k]);
 }
 
+/// Of what elimination left of row `row` of gram (or of t, where it is not `left`, in x; of t in y
+/// too, where that is whole) what R and T have; the sum is 0 where all of it is finite.
+template <int M, int N>
+__device__ __forceinline__ double scale_row(const Row &row, double scale, bool left,
+                                            double (&x)[M], double (&y)[N]) {
+  double check = 0.0;
+#pragma unroll
+  for (int j = 0; j < M; ++j) {
+    x[j] = scale > 0.0 && !(left && row.comes_after(j)) ? x[j] * scale : 0.0;
+    check += x[j] - x[j];
+    if constexpr (N == M) {
+      y[j] = scale > 0.0 ? y[j] * scale : 0.0;
+      check += y[j] - y[j];
+    }
+  }
+  return check;
+}
+
 /// Up to 16 rows: lanes 0 to 15 hold the rows of gram, the others those of t. Up to 32 rows: lane i
 /// holds row i of both. A pivot row passes through memory, where it stays.
 template <int M, int LD>
@@ -123,17 +141,8 @@ __device__ __forceinline__ int eliminate_rows(int m, double (&gram)[M][LD], doub
       subtract(y, factor, t[p]);
   }
   const double scale = row.scale();
-  double check = 0.0;
   __syncwarp();
-#pragma unroll
-  for (int j = 0; j < M; ++j) {
-    x[j] = scale > 0.0 && !(left && row.comes_after(j)) ? x[j] * scale : 0.0;
-    check += x[j] - x[j];
-    if constexpr (!split) {
-      y[j] = scale > 0.0 ? y[j] * scale : 0.0;
-      check += y[j] - y[j];
-    }
-  }
+  const double check = scale_row(row, scale, left, x, y);
   if (inside) {
     write_row<M>(matrix[i], x);
     if constexpr (!split)
@@ -145,7 +154,79 @@ __device__ __forceinline__ int eliminate_rows(int m, double (&gram)[M][LD], doub
 }
 
 /// More rows: in memory. Lane l owns columns l, l + 32 of [gram | t], and the residuals of rows l and
-/// l + 32.
+/// l + 32. Row p is the pivot: notes it, lowers the residuals of the other rows, and says in
+/// `alive` which of them are still to be pivots.
+template <int M, int LD>
+__device__ __forceinline__ void take_pivot(int m, int p, double inverse, uint64_t used,
+                                           const double (&gram)[M][LD], Row (&rows)[2], bool &ill,
+                                           unsigned (&alive)[2]) {
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int i = lane() + r * kLanes;
+    if (i == p) {
+      ill = ill || rows[r].ill();
+      rows[r].become_pivot(used);
+    }
+    if (i < m && rows[r].alive) {
+      const double mine = gram[p][i];
+      rows[r].residual = fma(-mine * inverse, mine, rows[r].residual);
+    }
+    alive[r] = __ballot_sync(kWholeWarp, rows[r].alive);
+  }
+}
+
+/// Takes the pivot row from the rows that are still to be pivots, in this lane's columns.
+template <int M, int LD>
+__device__ __forceinline__ void subtract_pivot(int m, int p, double inverse,
+                                               const unsigned (&alive)[2], double (&gram)[M][LD],
+                                               double (&t)[M][LD]) {
+  double above[2], below[2]; // the pivot rows
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int j = lane() + r * kLanes;
+    above[r] = j < m ? gram[p][j] : 0.0;
+    below[r] = j < m ? t[p][j] : 0.0;
+  }
+#pragma unroll 4
+  for (int i = 0; i < m; ++i) {
+    if (!(alive[i / kLanes] >> (i % kLanes) & 1u))
+      continue;
+    const double factor = gram[p][i] * inverse;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int j = lane() + r * kLanes;
+      if (j >= m)
+        continue;
+      gram[i][j] = fma(-factor, above[r], gram[i][j]);
+      t[i][j] = fma(-factor, below[r], t[i][j]);
+    }
+  }
+}
+
+/// Rows as R and T have them; the sum is 0 where this lane's columns are finite.
+template <int M, int LD>
+__device__ __forceinline__ double scale_columns(int m, const Row (&rows)[2], double (&gram)[M][LD],
+                                                double (&t)[M][LD]) {
+  double check = 0.0;
+  for (int i = 0; i < m; ++i) {
+    const Row &mine = i < kLanes ? rows[0] : rows[1];
+    const double scale = __shfl_sync(kWholeWarp, mine.scale(), i % kLanes);
+    const uint64_t before = __shfl_sync(kWholeWarp, mine.before, i % kLanes);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int j = lane() + r * kLanes;
+      if (j >= m)
+        continue;
+      const double x = scale > 0.0 && !(before >> j & 1u) ? gram[i][j] * scale : 0.0;
+      const double y = scale > 0.0 ? t[i][j] * scale : 0.0;
+      check += (x - x) + (y - y);
+      gram[i][j] = x;
+      t[i][j] = y;
+    }
+  }
+  return check;
+}
+
 template <int M, int LD>
 __device__ __forceinline__ int eliminate_columns(int m, double (&gram)[M][LD], double (&t)[M][LD]) {
   static_assert(M <= 64, "a lane keeps two rows");
@@ -169,60 +250,12 @@ __device__ __forceinline__ int eliminate_columns(int m, double (&gram)[M][LD], d
         __shfl_sync(kWholeWarp, p < kLanes ? rows[0].residual : rows[1].residual, p % kLanes));
     unsigned alive[2];
     __syncwarp();
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const int i = lane() + r * kLanes;
-      if (i == p) {
-        ill = ill || rows[r].ill();
-        rows[r].become_pivot(used);
-      }
-      if (i < m && rows[r].alive) {
-        const double mine = gram[p][i];
-        rows[r].residual = fma(-mine * inverse, mine, rows[r].residual);
-      }
-      alive[r] = __ballot_sync(kWholeWarp, rows[r].alive);
-    }
+    take_pivot(m, p, inverse, used, gram, rows, ill, alive);
     used |= uint64_t(1) << p;
-    double above[2], below[2]; // the pivot rows in this lane's columns
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const int j = lane() + r * kLanes;
-      above[r] = j < m ? gram[p][j] : 0.0;
-      below[r] = j < m ? t[p][j] : 0.0;
-    }
-#pragma unroll 4
-    for (int i = 0; i < m; ++i) {
-      if (!(alive[i / kLanes] >> (i % kLanes) & 1u))
-        continue;
-      const double factor = gram[p][i] * inverse;
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        const int j = lane() + r * kLanes;
-        if (j >= m)
-          continue;
-        gram[i][j] = fma(-factor, above[r], gram[i][j]);
-        t[i][j] = fma(-factor, below[r], t[i][j]);
-      }
-    }
+    subtract_pivot(m, p, inverse, alive, gram, t);
     __syncwarp();
   }
-  double check = 0.0;
-  for (int i = 0; i < m; ++i) {
-    const Row &mine = i < kLanes ? rows[0] : rows[1];
-    const double scale = __shfl_sync(kWholeWarp, mine.scale(), i % kLanes);
-    const uint64_t before = __shfl_sync(kWholeWarp, mine.before, i % kLanes);
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const int j = lane() + r * kLanes;
-      if (j >= m)
-        continue;
-      const double x = scale > 0.0 && !(before >> j & 1u) ? gram[i][j] * scale : 0.0;
-      const double y = scale > 0.0 ? t[i][j] * scale : 0.0;
-      check += (x - x) + (y - y);
-      gram[i][j] = x;
-      t[i][j] = y;
-    }
-  }
+  const double check = scale_columns(m, rows, gram, t);
   if (!all_lanes(check == 0.0))
     return kNotFinite;
   return any_lane(ill) ? kIllConditioned : 0;

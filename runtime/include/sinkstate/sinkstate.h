@@ -442,7 +442,7 @@ SS_API ss_result ss_end_step(ss_engine *engine, const int32_t *slots,
 /* ss_begin_step and ss_end_step for slots of any type. What ss_begin_step_rows has
  * converted on CUDA is not converted again by the calls of the step that name the
  * same array (slots, batch, slot_type, padding and padding_value are equal); calls
- * with another array convert it, and those after them theirs. */
+ * with another array convert theirs. */
 SS_API ss_result ss_begin_step_rows(ss_engine *engine, const ss_rows *rows);
 SS_API ss_result ss_end_step_rows(ss_engine *engine, const ss_rows *rows);
 

@@ -204,9 +204,9 @@ ss_result ss_begin_step(ss_engine *engine, const int32_t *slots, int32_t batch,
     const EngineCall call(engine);
     const NvtxRange range("sinkstate begin step");
     requireBatch(engine, slots, batch);
+    engine->engine->beginStep({slots, size_t(batch)}, stream);
     if (engine->conversion)
       engine->conversion->stepBegins(nullptr);
-    engine->engine->beginStep({slots, size_t(batch)}, stream);
   });
 }
 

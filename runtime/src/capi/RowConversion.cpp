@@ -76,7 +76,8 @@ RowConversion::Places RowConversion::placesFor(const Manifest &manifest,
                     kStagingAlignment;
     return begin;
   };
-  places.slots = place(1);
+  places.stepSlots = place(1);
+  places.callSlots = place(1);
   places.q = place(w.key);
   places.k = place(w.key);
   places.v = place(w.value);
@@ -143,16 +144,28 @@ ss::CallerSlots RowConversion::checkedSlots(const ss_rows &rows) const {
           slotCount};
 }
 
-std::span<const int32_t> RowConversion::slots(const ss_rows &rows) {
+void RowConversion::convertSlots(const ss_rows &rows, int64_t place) const {
   ss::RowsToTake take = {};
   take.slots = checkedSlots(rows);
-  take.slot_rows = staged<int32_t>(places.slots);
+  take.slot_rows = staged<int32_t>(place);
   take.tokens = 1;
-  if (!hasConverted(rows)) {
-    step.reset();
-    converter->take(take, rows.stream);
-  }
-  return {take.slot_rows, size_t(rows.batch)};
+  converter->take(take, rows.stream);
+}
+
+std::span<const int32_t> RowConversion::slotsToBegin(StateEngine &engine,
+                                                     const ss_rows &rows) {
+  (void)checkedSlots(rows); // before anything is given up
+  engine.leaveStep(rows.stream);
+  step.reset();
+  convertSlots(rows, places.stepSlots);
+  return listAt(places.stepSlots, rows.batch);
+}
+
+std::span<const int32_t> RowConversion::slots(const ss_rows &rows) {
+  if (hasConverted(rows))
+    return listAt(places.stepSlots, rows.batch);
+  convertSlots(rows, places.callSlots);
+  return listAt(places.callSlots, rows.batch);
 }
 
 void RowConversion::stepBegins(const ss_rows *rows) {
@@ -220,8 +233,9 @@ void RowConversion::takeInputs(const LayerManifest &layer,
   ss::RowsToTake take = {};
   take.slots = checkedSlots(rowsOf(args));
   requireRoom(args.batch, tokens.tokens);
-  auto *slots = staged<int32_t>(places.slots);
   const bool converted = hasConverted(rowsOf(args));
+  auto *slots = staged<int32_t>(converted ? places.stepSlots
+                                          : places.callSlots);
   if (converted)
     take.slots = {slots, 0, 0, SS_PADDING_NEGATIVE, args.batch, slotCount};
   else
@@ -237,11 +251,8 @@ void RowConversion::takeInputs(const LayerManifest &layer,
     *input.rows = {to, 0};
     *input.tokenStride = 0;
   }
-  if (take.count > 0 || (!converted && needsConversion(rowsOf(args)))) {
-    if (!converted)
-      step.reset();
+  if (take.count > 0 || (!converted && needsConversion(rowsOf(args))))
     converter->take(take, args.stream);
-  }
   if (take.count > 0 || needsConversion(rowsOf(args)))
     args.slots = slots;
   args.slot_type = args.padding = 0;

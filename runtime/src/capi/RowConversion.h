@@ -29,12 +29,15 @@ public:
   static int64_t bytesFor(const Manifest &manifest, int32_t maxBatch);
   int64_t bytes() const { return places.bytes; }
 
-  /// The slots as int32 with negative padding, in memory of the device; valid
-  /// until others are converted.
+  /// The slots that a step begins with, as int32 with negative padding, in memory of
+  /// the device: a list of their own, which is written again behind all that the
+  /// step queues, ended or not. `engine` ends what is left of the step before.
+  std::span<const int32_t> slotsToBegin(StateEngine &engine, const ss_rows &rows);
+  /// The same within a step and at its end; valid until others are converted there.
   std::span<const int32_t> slots(const ss_rows &rows);
-  /// The step that begins, or ends, with these rows; null: with slots that were
-  /// not converted. In between slots() and decode() convert the same rows no more,
-  /// on devices where they stay as they are.
+  /// A step has begun with these rows; null: with slots that were not converted.
+  /// Until it ends slots() and decode() convert the same rows no more, on devices
+  /// where they stay as they are.
   void stepBegins(const ss_rows *rows);
   void stepEnds() { step.reset(); }
 
@@ -54,12 +57,19 @@ private:
   static Widths mostOf(const Manifest &manifest);
   /// Where things are in the staging memory, in bytes.
   struct Places {
-    int64_t slots = 0, q = 0, k = 0, v = 0, gate = 0, beta = 0, y = 0;
+    /// Of the step that has begun, and of a call with another array: what the former
+    /// plans is beside its calls.
+    int64_t stepSlots = 0, callSlots = 0;
+    int64_t q = 0, k = 0, v = 0, gate = 0, beta = 0, y = 0;
     int64_t bytes = 0;
   };
   static Places placesFor(const Manifest &manifest, int32_t maxBatch);
 
   const LayerManifest &checkedLayer(int32_t layer) const;
+  void convertSlots(const ss_rows &rows, int64_t place) const;
+  std::span<const int32_t> listAt(int64_t place, int32_t batch) const {
+    return {staged<int32_t>(place), size_t(batch)};
+  }
   void requireRoom(int32_t batch, int32_t tokens) const;
   bool hasConverted(const ss_rows &rows) const;
   ss::CallerSlots checkedSlots(const ss_rows &rows) const;

@@ -7,9 +7,8 @@ using namespace sinkstate::runtime;
 
 namespace {
 
-std::span<const int32_t> slotsOf(const ss_engine &engine, const ss_rows &rows) {
-  if (needsConversion(rows))
-    return requireConversion(engine.conversion.get()).slots(rows);
+/// Those that kernels take as they are.
+std::span<const int32_t> plainSlots(const ss_engine &engine, const ss_rows &rows) {
   const auto *slots = static_cast<const int32_t *>(rows.slots);
   requireBatch(&engine, slots, rows.batch);
   return {slots, size_t(rows.batch)};
@@ -22,11 +21,14 @@ ss_result ss_begin_step_rows(ss_engine *engine, const ss_rows *rows) {
     const EngineCall call(engine);
     const NvtxRange range("sinkstate begin step");
     requireStruct(rows, "rows", "ss_rows");
+    const bool converts = needsConversion(*rows);
+    engine->engine->beginStep(
+        converts ? requireConversion(engine->conversion.get()).slotsToBegin(
+                       *engine->engine, *rows)
+                 : plainSlots(*engine, *rows),
+        rows->stream);
     if (engine->conversion)
-      engine->conversion->stepEnds();
-    engine->engine->beginStep(slotsOf(*engine, *rows), rows->stream);
-    if (engine->conversion)
-      engine->conversion->stepBegins(needsConversion(*rows) ? rows : nullptr);
+      engine->conversion->stepBegins(converts ? rows : nullptr);
   });
 }
 
@@ -35,7 +37,11 @@ ss_result ss_end_step_rows(ss_engine *engine, const ss_rows *rows) {
     const EngineCall call(engine);
     const NvtxRange range("sinkstate end step");
     requireStruct(rows, "rows", "ss_rows");
-    engine->engine->endStep(slotsOf(*engine, *rows), rows->stream);
+    engine->engine->endStep(
+        needsConversion(*rows)
+            ? requireConversion(engine->conversion.get()).slots(*rows)
+            : plainSlots(*engine, *rows),
+        rows->stream);
     if (engine->conversion)
       engine->conversion->stepEnds();
   });

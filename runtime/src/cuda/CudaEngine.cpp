@@ -48,7 +48,8 @@ CudaEngine::CudaEngine(std::shared_ptr<const Package> loaded,
     : package(std::move(loaded)), manifest(package->manifest()),
       slotCount(options.slots), layout(manifest, options),
       context(Context::open(std::move(driver), options.device_ordinal)),
-      inUse(size_t(options.slots)), requestKeys(size_t(options.slots)), decoded(layout.layers.size()) {
+      unforeseen(size_t(options.slots)), inUse(size_t(options.slots)),
+      requestKeys(size_t(options.slots)), decoded(layout.layers.size()) {
   for (const LayerManifest &layer : manifest.layers)
     sinks.push_back(LayerSinks::of(layer));
   firstHeads.resize(manifest.layers.size());
@@ -155,6 +156,7 @@ ss::Schedule CudaEngine::schedule() const {
   tables.compactions = at<int64_t>(layout.compactions);
   tables.faults = at<int32_t>(layout.faults);
   tables.step_tokens = at<int32_t>(layout.stepTokens);
+  tables.token_position = at<int64_t>(layout.tokenPosition);
   for (const LayerManifest &layer : manifest.layers)
     tables.layer_count += layer.hasBuffer();
   tables.slots = slotCount;
@@ -193,7 +195,7 @@ void CudaEngine::resetStates(int32_t slot, CUstream stream) {
                           0, sizeof(uint64_t), stream));
   if (pools)
     pools->release(slot, true, stream);
-  ++joinedSlots;
+  unforeseen[size_t(slot)] = true;
   noteNewRows(slot, stream);
   for (size_t i = 0; i < layout.layers.size(); ++i) {
     if (!manifest.layers[i].denseForm)
@@ -290,8 +292,11 @@ void CudaEngine::bindBuffers(const LayerPlaces &places) {
   values.setPointer(Argument::BufferG, at<float>(places.bufferG));
 }
 
+/// A step of several tokens rounds by the position of each.
 void CudaEngine::bindRounding(int32_t index) {
-  values.setPointer(Argument::Positions, at<int64_t>(layout.position));
+  values.setPointer(Argument::Positions,
+                    at<int64_t>(stepTokens.empty() ? layout.position
+                                                   : layout.tokenPosition));
   values.setPointer(Argument::RequestKeys, at<int64_t>(layout.requestKeys));
   values.setI32(Argument::Layer, manifest.layers[size_t(index)].index);
   values.setI32(Argument::FirstHead, firstHeads[size_t(index)]);

@@ -57,6 +57,7 @@ public:
   void setSink(int32_t layer, std::span<const float> means) override;
   void setFirstHead(int32_t layer, int32_t head) override;
 
+  void leaveStep(Stream stream) override;
   void beginStep(std::span<const int32_t> slots, Stream stream) override;
   void decodeLayer(int32_t layer, const ss_decode_args &args) override;
   void endStep(std::span<const int32_t> slots, Stream stream) override;
@@ -161,6 +162,7 @@ private:
   uint64_t captureOf(CUstream stream) const;
   void dropLostStep(uint64_t capture);
   bool isWithinStep();
+  void checkCapture(CUstream stream) const;
   void openStep(uint64_t capture);
   void closeStep();
   void joinCompactions(CUstream stream);
@@ -300,7 +302,8 @@ private:
   int64_t refusedCalls = 0;
   /// Freed slots whose rows the device still holds.
   std::vector<int32_t> abandoned;
-  int64_t joinedSlots = 0; ///< made fresh since the pools were told
+  /// Of which the last step that looked ahead knew nothing, or another position.
+  std::vector<bool> unforeseen;
   std::unique_ptr<HandOverKernels> handOver;
   std::unique_ptr<PieceMover> mover;
   std::unique_ptr<DenseWork> denseWork;

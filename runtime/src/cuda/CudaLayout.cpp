@@ -139,6 +139,7 @@ CudaLayout::CudaLayout(const Manifest &manifest,
   position = take(options.slots, sizeof(int64_t));
   requestKeys = take(options.slots, sizeof(int64_t));
   stepTokens = take(options.slots, sizeof(int32_t));
+  tokenPosition = take(options.slots, sizeof(int64_t));
   rowSlots = take(options.slots, sizeof(int32_t));
   refused = take(1, sizeof(int32_t));
   scheduleLayers = take(buffered, sizeof(ss::ScheduleLayer));

@@ -51,7 +51,7 @@ struct CudaLayout {
   /// Rows are in pools. Their places in `layers` are set when those exist.
   bool pooled;
   std::vector<LayerPlaces> layers;
-  int64_t position, requestKeys, stepTokens, scheduleLayers;
+  int64_t position, requestKeys, stepTokens, tokenPosition, scheduleLayers;
   int64_t rowSlots; ///< slots of the rows that have a token, [slots]
   int64_t refused;  ///< of a rollback
   int64_t compactions, faults;

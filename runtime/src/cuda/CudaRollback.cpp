@@ -90,6 +90,9 @@ void CudaEngine::setPosition(int32_t slot, int64_t position, Stream stream) {
                 countersOf(slot, static_cast<CUstream>(stream)));
   copyIn(at<int64_t>(layout.position) + slot, &position, sizeof position,
          stream);
+  // Other steps compact its states than was foreseen. A rollback has no such
+  // effect: what it decodes again was not due then, and is not now.
+  unforeseen[size_t(slot)] = true;
 }
 
 } // namespace sinkstate::runtime::cuda

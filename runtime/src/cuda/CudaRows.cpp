@@ -6,7 +6,6 @@
 #include "observe/Log.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace sinkstate::runtime::cuda {
 
@@ -51,7 +50,9 @@ int64_t CudaEngine::slotsInUse() const {
 
 /// What the pools are told once; `joining`: slots that are handed out behind that.
 PoolDemand::Slots CudaEngine::slotsForPools(int32_t joining) {
-  return {slotsInUse() + joining, std::exchange(joinedSlots, 0), joining};
+  const int64_t joined = std::count(unforeseen.begin(), unforeseen.end(), true);
+  unforeseen.assign(unforeseen.size(), false);
+  return {slotsInUse() + joining, joined, joining};
 }
 
 /// Memory for the steps to come, unless the step is captured: then it is the

@@ -63,13 +63,13 @@ void CudaEngine::openStep(uint64_t capture) {
   std::fill(decoded.begin(), decoded.end(), false);
   decodedCount = 0;
   aheadCount = 0;
-  stepTokens.clear();
 }
 
 void CudaEngine::closeStep() {
   stepOpen = false;
   stepCapture = kNoCapture;
   stepBatch = 0;
+  stepTokens.clear();
   // The next owner's first step is a later one.
   freeSlots.insert(freeSlots.end(), freedWithin.begin(), freedWithin.end());
   freedWithin.clear();
@@ -97,7 +97,6 @@ void CudaEngine::giveStepUp(CUstream stream) {
   closeStep();
 }
 
-/// Ends what is left of a step that was abandoned, if one was.
 void CudaEngine::beginAfter(CUstream stream) {
   const uint64_t capture = captureOf(stream);
   dropLostStep(capture);
@@ -109,6 +108,11 @@ void CudaEngine::beginAfter(CUstream stream) {
     giveStepUp(stream);
   else
     compactions->join(stream);
+}
+
+void CudaEngine::leaveStep(Stream stream) {
+  CurrentContext current(*context);
+  beginAfter(asStream(stream));
 }
 
 void CudaEngine::beginStep(std::span<const int32_t> slots, Stream stream) {
@@ -185,6 +189,7 @@ void CudaEngine::checkStep(const LayerManifest &layer, int32_t index,
   if (!isWithinStep() || stepBatch == 0)
     fail(SS_INVALID_ARGUMENT, "layer '", layer.name,
          "' is decoded outside a step, expected ss_begin_step first");
+  checkCapture(asStream(args.stream));
   if (args.batch != stepBatch)
     fail(SS_INVALID_ARGUMENT, "args.batch is ", args.batch, ", expected ",
          stepBatch, " as in ss_begin_step");
@@ -192,6 +197,17 @@ void CudaEngine::checkStep(const LayerManifest &layer, int32_t index,
     fail(SS_BUFFER_FULL, "layer '", layer.name,
          "' has decoded this step already, expected one token per step: call "
          "ss_end_step first");
+}
+
+/// A capture holds whole steps, unless the engine has no streams of its own: a part
+/// would wait for what runs outside, and find the slots that were converted there.
+void CudaEngine::checkCapture(CUstream stream) const {
+  if (compactions->ownStream() && captureOf(stream) != stepCapture)
+    fail(SS_INVALID_ARGUMENT, "the step has begun ",
+         stepCapture == kNoCapture ? "outside of the capture"
+                                   : "in a capture that is not the one",
+         " of this call's stream, expected all calls of a step in one: part of a "
+         "step can be captured with options.compaction_streams -1");
 }
 
 /// Layers behind this one within which a compaction that comes before a token
@@ -259,6 +275,7 @@ void CudaEngine::endStep(std::span<const int32_t> slots, Stream stream) {
   if (!isWithinStep() || stepBatch == 0)
     fail(SS_INVALID_ARGUMENT,
          "a step ends that has not begun, expected ss_begin_step first");
+  checkCapture(asStream(stream));
   if (int32_t(slots.size()) != stepBatch)
     fail(SS_INVALID_ARGUMENT, "batch is ", slots.size(), ", expected ",
          stepBatch, " as in ss_begin_step");

@@ -94,7 +94,7 @@ void CudaEngine::decodeTokens(int32_t index, const ss_decode_args &args,
     ss_decode_args one = cursor.at(token);
     if (rowSlots)
       one.slots = rowSlots;
-    if (layer.hasBuffer() || rowSlots)
+    if (layer.hasBuffer() || layer.stochastic || rowSlots)
       handOver->nextToken(schedule(), number, slots, token, rowSlots, stream);
     const bool before = layer.compactsBefore;
     if (before && (token == 0 || token < tokens.tokens - layer.draft)) {

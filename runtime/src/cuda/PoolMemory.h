@@ -30,7 +30,8 @@ public:
 
   struct Slots {
     int64_t inUse = 0;
-    /// Of those, made fresh since the last call; some may have had owners before.
+    /// Of those, made fresh since the last call (some may have had owners before), or
+    /// given another position.
     int64_t joined = 0;
     /// Of those, made fresh behind this call, if at all.
     int64_t joining = 0;

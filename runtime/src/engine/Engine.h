@@ -53,6 +53,7 @@ public:
   void setFirstHead(int32_t layer, int32_t head) override;
 
   // Decoding.
+  void leaveStep(Stream) override {}
   void beginStep(std::span<const int32_t>, Stream) override {}
   void decodeLayer(int32_t layer, const ss_decode_args &args) override;
   void endStep(std::span<const int32_t> slots, Stream) override;

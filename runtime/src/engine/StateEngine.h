@@ -45,6 +45,9 @@ public:
   virtual void setFirstHead(int32_t layer, int32_t head) = 0;
 
   // Decoding. `slots` is device memory.
+  /// Ends what is left of a step that was abandoned, if one was, as beginStep does
+  /// first: what is queued on `stream` from now on comes behind all of it.
+  virtual void leaveStep(Stream stream) = 0;
   virtual void beginStep(std::span<const int32_t> slots, Stream stream) = 0;
   virtual void decodeLayer(int32_t layer, const ss_decode_args &args) = 0;
   virtual void endStep(std::span<const int32_t> slots, Stream stream) = 0;

@@ -8,12 +8,9 @@ using namespace sinkstate;
 using namespace sinkstate::reference;
 
 std::vector<LayerSpec> reference::crossingLayers(int32_t draft, size_t before) {
-  std::vector<LayerSpec> layers = {gdnLayer(4, 2, 24, 16),
-                                   mamba2Layer(2, 1, 16, 24),
-                                   kdaLayer(2, 2, 16, 16)};
+  std::vector<LayerSpec> layers =
+      numbered({gdnLayer(4, 2, 24, 16), mamba2Layer(2, 1, 16, 24), kdaLayer(2, 2, 16, 16)});
   for (size_t i = 0; i < layers.size(); ++i) {
-    layers[i].name = "layer" + std::to_string(i);
-    layers[i].index = int32_t(i);
     layers[i].active = 2;
     layers[i].buffer = i == 1 ? 3 : 4;
     layers[i].draft = draft;

@@ -46,4 +46,12 @@ LayerSpec kdaLayer(int32_t heads, int32_t keyHeads, int32_t dv, int32_t dk) {
   return layer;
 }
 
+std::vector<LayerSpec> numbered(std::vector<LayerSpec> layers) {
+  for (size_t i = 0; i < layers.size(); ++i) {
+    layers[i].name = "layer" + std::to_string(i);
+    layers[i].index = int32_t(i);
+  }
+  return layers;
+}
+
 } // namespace sinkstate::reference

@@ -65,6 +65,9 @@ LayerSpec mamba2Layer(int32_t heads, int32_t keyHeads, int32_t dv, int32_t dk);
 LayerSpec gdnLayer(int32_t heads, int32_t keyHeads, int32_t dv, int32_t dk);
 LayerSpec kdaLayer(int32_t heads, int32_t keyHeads, int32_t dv, int32_t dk);
 
+/// The layers as layer0, layer1, .. of a model without others.
+std::vector<LayerSpec> numbered(std::vector<LayerSpec> layers);
+
 } // namespace sinkstate::reference
 
 #endif

@@ -2,6 +2,8 @@
 
 #include "RequestDriver.h"
 
+#include "PackedCall.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -135,19 +137,10 @@ void RequestDriver::enqueue(size_t n, void *stream) {
 void RequestDriver::enqueueLayer(size_t n, size_t i, void *stream) {
   Batch &batch = batchOf(n);
   LayerBatch &arrays = batch.layers[i];
-  ss_decode_args args = decodeArgs();
-  args.batch = int32_t(n);
-  args.slots = batch.slots.data();
-  args.q = {arrays.q.data(), 0};
-  args.k = {arrays.k.data(), 0};
-  args.v = {arrays.v.data(), 0};
-  args.gate = {arrays.gate.data(), 0};
-  args.beta = {layers[i].hasBeta() ? arrays.beta.data() : nullptr, 0};
-  args.a_log = deviceWeights[i].aLog.data();
-  args.dt_bias = deviceWeights[i].dtBias.data();
-  args.y = arrays.y.data();
-  args.stream = stream;
-  engine.decodeLayer(int32_t(i), args);
+  engine.decodeLayer(int32_t(i),
+                     packedCall(layers[i], arrays, deviceWeights[i].aLog.data(),
+                                deviceWeights[i].dtBias.data(),
+                                batch.slots.data(), int32_t(n), stream));
 }
 
 void RequestDriver::enqueueLayers(size_t n, void *stream) {

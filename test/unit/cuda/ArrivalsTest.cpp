@@ -1,7 +1,8 @@
 //===- ArrivalsTest.cpp - Rows for slots with new owners, fake GPU --------===//
 //
-// What a slot's first steps ask nobody has foreseen. Memory for it has to be there
-// whether or not there are more slots in use than before.
+// What a slot's first steps ask nobody has foreseen, nor its next ones where its
+// position changes. Memory for it has to be there whether or not there are more slots
+// in use than before.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,16 +22,12 @@ constexpr int64_t kFirstBytes = kLayers * kHeads * 2 * (2 * kDim + 1) * int64_t(
 
 /// All layers in one pool, compacting at the first token of a request: the blocks of
 /// that are smaller than anybody else's. A chunk is shared by both slots.
-std::vector<LayerSpec> eagerLayers() {
-  std::vector<LayerSpec> layers(kLayers, gdnLayer(kHeads, 3, kDim, kDim));
-  for (size_t i = 0; i < layers.size(); ++i) {
-    layers[i].name = "layer" + std::to_string(i);
-    layers[i].index = int32_t(i);
-    layers[i].buffer = 4;
-    layers[i].phase = 1;
-    layers[i].policyValue = 1e-2;
-  }
-  return layers;
+std::vector<LayerSpec> eagerLayers(int32_t buffer) {
+  LayerSpec layer = gdnLayer(kHeads, 3, kDim, kDim);
+  layer.buffer = buffer;
+  layer.phase = 1;
+  layer.policyValue = 1e-2;
+  return numbered(std::vector<LayerSpec>(kLayers, layer));
 }
 
 /// Two requests in a steady state, so long that memory holds what they have and
@@ -38,11 +35,15 @@ std::vector<LayerSpec> eagerLayers() {
 class Arrivals : public OnFakeGpu {
 protected:
   struct Running : CudaUnderTest {
-    Running(FakePackage &source, const ss_engine_options &options)
+    /// The second one waits behind so many tokens, where these are not 0.
+    Running(FakePackage &source, const ss_engine_options &options, int waits)
         : CudaUnderTest(source, options, false), source(source) {
       for (uint64_t seed = 0; seed < 2; ++seed)
         requests.push_back(request(source, seed));
-      steps(500);
+      for (int token = 0; token < waits; ++token)
+        driver.step({&requests[1]});
+      for (int step = 0; step < 500; ++step)
+        driver.step({&requests[0], waits > 0 ? nullptr : &requests[1]});
     }
     void steps(int count) {
       for (int step = 0; step < count; ++step)
@@ -66,13 +67,15 @@ protected:
     std::vector<DrivenRequest> requests;
   };
 
-  /// Nothing is lost of a request that `arrive` makes the second one.
-  template <typename Arrive> void expectRoomFor(const Arrive &arrive) {
-    FakePackage source(eagerLayers());
+  /// Nothing is lost of a request that `arrive` makes the second one, or that has
+  /// waited and goes on after it.
+  template <typename Arrive>
+  void expectRoomFor(const Arrive &arrive, int32_t buffer = 4, int waits = 0) {
+    FakePackage source(eagerLayers(buffer));
     fake_set_granularity(4096);
     ss_engine_options options = cudaOptions(3);
     options.dense_fallback = 0;
-    Running run(source, options);
+    Running run(source, options, waits);
     ASSERT_LT(run.bytesToCome(), kFirstBytes);
     arrive(run);
     run.steps(8);
@@ -93,6 +96,14 @@ TEST_F(Arrivals, InSlotsThatAreResetHaveRoom) {
     run.engine.resetSlot(run.replaced());
     run.begin(run.replaced());
   });
+}
+
+// Whose position changes is compacted when nobody has foreseen it: this one at once,
+// with five pairs, where its blocks have room for one.
+TEST_F(Arrivals, AtOtherPositionsHaveRoom) {
+  expectRoomFor(
+      [](Running &run) { run.engine.setPosition(run.requests[1].slot, 16); },
+      /*buffer=*/8, /*waits=*/5);
 }
 
 // A slot that is handed out within a step has nothing from what its beginning mapped.

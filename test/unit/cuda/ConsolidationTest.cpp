@@ -26,19 +26,7 @@ namespace {
 /// Every type, and a layer of dense form; with `before` two of them compact before
 /// their tokens.
 std::vector<LayerSpec> mixedLayers(bool before = true) {
-  std::vector<LayerSpec> layers = {gdnLayer(4, 2, 24, 16),
-                                   mamba2Layer(2, 1, 16, 24),
-                                   kdaLayer(2, 2, 16, 16),
-                                   gdnLayer(2, 2, 8, 8)};
-  for (size_t i = 0; i < layers.size(); ++i) {
-    layers[i].name = "layer" + std::to_string(i);
-    layers[i].index = int32_t(i);
-    layers[i].active = 2;
-    layers[i].buffer = i == 1 ? 3 : 4;
-    layers[i].phase = int32_t(i) % layers[i].buffer;
-    layers[i].policyValue = 1e-2;
-  }
-  layers[3].denseForm = true;
+  std::vector<LayerSpec> layers = fourLayers();
   layers[1].before = layers[2].before = before;
   return layers;
 }

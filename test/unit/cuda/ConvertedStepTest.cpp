@@ -171,6 +171,144 @@ TEST_F(ConvertedSteps, ConvertTheSlotsOfEachArrayAndStep) {
   EXPECT_NE(batch->y(1)[0], 0.0f);
 }
 
+/// Four requests whose rows are int64 slots, as a batch of their own and at the end
+/// of one of eight rows.
+struct FourRequests {
+  static constexpr RowForm kWide = {SS_ELEMENT_F32, SS_ELEMENT_F32, SS_ELEMENT_F32,
+                                    SS_SLOT_I64,    SS_PADDING_NEGATIVE, 0};
+  FourRequests(FakePackage &source, int32_t streams)
+      : layers(source.layers()), cuda(source, options(streams), false),
+        four(cuda.engine, layers, kWide, 4), eight(cuda.engine, layers, kWide, 8) {
+    for (int i = 0; i < 4; ++i) {
+      slots.push_back(cuda.engine.allocateSlot());
+      requests.emplace_back(layers, uint64_t(i), lowRankStyle());
+    }
+    four.setSlots(slots);
+    std::vector<int32_t> behind = {-1, -1, -1, -1};
+    behind.insert(behind.end(), slots.begin(), slots.end());
+    eight.setSlots(behind);
+  }
+  static ss_engine_options options(int32_t streams) {
+    ss_engine_options options;
+    ss_engine_options_init(&options);
+    options.device = SS_DEVICE_CUDA;
+    options.slots = 4;
+    options.max_batch = 8;
+    options.compaction_streams = streams;
+    return options;
+  }
+  /// The batch of four rows has the next token of all.
+  void fill() {
+    for (size_t layer = 0; layer < layers.size(); ++layer) {
+      std::vector<TokenValues> rows;
+      for (DrivenRequest &request : requests)
+        rows.push_back(request.inputs(layer).token(position));
+      four.fill(layer, rows);
+    }
+    ++position;
+  }
+  /// A step of that; `begin` comes before it.
+  template <typename Begin> void step(void *stream, const Begin &begin) {
+    fill();
+    begin();
+    four.enqueue(stream);
+    cuda.engine.synchronize(stream);
+  }
+  std::vector<std::vector<float>> states() {
+    std::vector<std::vector<float>> all;
+    for (int32_t slot : slots)
+      for (int32_t layer = 0; layer < cuda.engine.layerCount(); ++layer)
+        all.push_back(cuda.engine.densify(layer, slot));
+    return all;
+  }
+
+  std::vector<LayerSpec> layers;
+  CudaUnderTest cuda;
+  TypedBatch four, eight;
+  std::vector<int32_t> slots;
+  std::vector<DrivenRequest> requests;
+  int64_t position = 0;
+};
+
+// What a step that was left has planned may still read its slots when those of the
+// next one are converted. Mixed, these two lists name every slot twice.
+TEST_F(ConvertedSteps, ThatAreBegunAgainHaveTheirOwnSlots) {
+  for (int32_t streams : {0, -1})
+    for (unsigned seed = 1; seed <= 12; ++seed) {
+      SCOPED_TRACE(testing::Message() << streams << " streams, seed " << seed);
+      FourRequests plain(source, streams), left(source, streams);
+      for (int token = 0; token < 12; ++token) {
+        plain.step(nullptr, [] {});
+        fake_shuffle(seed);
+        left.step(nullptr, [&] {
+          left.cuda.engine.beginStepRows(left.eight.rows());
+          left.cuda.engine.beginStepRows(left.four.rows());
+          left.cuda.engine.beginStepRows(left.eight.rows());
+        });
+        fake_shuffle(0);
+      }
+      ASSERT_EQ(left.states(), plain.states());
+    }
+}
+
+// The same where the next step has another stream, which comes after the first one's.
+TEST_F(ConvertedSteps, ThatAreBegunAgainOnAnotherStreamHaveTheirOwnSlots) {
+  using namespace sinkstate::runtime::cuda;
+  const Driver::Functions &call = Driver::get()->functions();
+  CUstream streams[2] = {};
+  CUevent event = nullptr;
+  FourRequests plain(source, 0), left(source, 0);
+  for (CUstream &stream : streams)
+    ASSERT_EQ(call.cuStreamCreate(&stream, kStreamNonBlocking), kSuccess);
+  ASSERT_EQ(call.cuEventCreate(&event, kEventDisableTiming), kSuccess);
+  for (unsigned token = 0; token < 48; ++token) {
+    plain.step(nullptr, [] {});
+    const CUstream first = streams[token % 2], second = streams[1 - token % 2];
+    fake_shuffle(1 + token);
+    left.step(second, [&] {
+      ss_rows rows = left.eight.rows();
+      rows.stream = first;
+      left.cuda.engine.beginStepRows(rows);
+      ASSERT_EQ(call.cuEventRecord(event, first), kSuccess);
+      ASSERT_EQ(call.cuStreamWaitEvent(second, event, 0), kSuccess);
+    });
+    fake_shuffle(0);
+  }
+  EXPECT_EQ(left.states(), plain.states());
+  (void)call.cuEventDestroy(event);
+  for (CUstream stream : streams)
+    (void)call.cuStreamDestroy(stream);
+}
+
+// Nobody waits between them: each converts its own slots, of its own number of rows,
+// as they are then.
+TEST_F(ConvertedSteps, GraphsOfSeveralBatchSizesFollowEachOther) {
+  for (int32_t streams : {0, -1}) {
+    FourRequests plain(source, streams), graphs(source, streams);
+    TypedBatch two(graphs.cuda.engine, source.layers(), FourRequests::kWide, 2);
+    two.setSlots({-1, -1});
+    const CapturedCalls ofFour([&](void *stream) { graphs.four.enqueue(stream); });
+    const CapturedCalls ofEight([&](void *stream) { graphs.eight.enqueue(stream); });
+    const CapturedCalls ofTwo([&](void *stream) { two.enqueue(stream); });
+    // Padding alone, but for the batch that has tokens.
+    graphs.eight.setSlots(std::vector<int32_t>(8, -1));
+    for (unsigned step = 0; step < 24; ++step) {
+      plain.step(nullptr, [] {});
+      graphs.fill();
+      fake_shuffle(1 + step);
+      ofEight.launchOn(ofEight);
+      ofTwo.launchOn(ofEight);
+      ofFour.launchOn(ofEight);
+      ofTwo.launchOn(ofEight);
+      ofEight.launchOn(ofEight);
+      ofEight.wait();
+      fake_shuffle(0);
+      graphs.cuda.engine.tend();
+    }
+    EXPECT_EQ(graphs.states(), plain.states());
+  }
+}
+
 TEST_F(ConvertedSteps, ASlotThatIsNoneIsPaddingAndReported) {
   CudaUnderTest cuda(source, options(), false);
   const auto batch = batchOf(cuda, kBf16);

@@ -110,6 +110,20 @@ ss_engine_options OnFakeGpu::cudaOptions(int32_t slots) {
   return options;
 }
 
+std::vector<LayerSpec> fourLayers(double eps) {
+  std::vector<LayerSpec> layers =
+      numbered({gdnLayer(4, 2, 24, 16), mamba2Layer(2, 1, 16, 24),
+                kdaLayer(2, 2, 16, 16), gdnLayer(2, 2, 8, 8)});
+  for (size_t i = 0; i < layers.size(); ++i) {
+    layers[i].active = 2;
+    layers[i].buffer = i == 1 ? 3 : 4;
+    layers[i].phase = int32_t(i) % layers[i].buffer;
+    layers[i].policyValue = eps;
+  }
+  layers[3].denseForm = true;
+  return layers;
+}
+
 void HeldCalls::decodeUntilReached(CudaUnderTest &cuda,
                                    DrivenRequest &request) const {
   constexpr int kFirst = 12, kMilliseconds = 10;

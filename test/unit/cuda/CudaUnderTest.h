@@ -74,6 +74,10 @@ inline RequestStyle lowRankStyle() {
   return style;
 }
 
+/// Every type and a layer of dense form; two rows active and small buffers, which are
+/// staggered.
+std::vector<LayerSpec> fourLayers(double eps = 1e-2);
+
 /// Package, engine and driver on the fake GPU.
 struct CudaUnderTest {
   CudaUnderTest(FakePackage &source, const ss_engine_options &options,

@@ -24,10 +24,19 @@ CapturedCalls::~CapturedCalls() {
   (void)call.cuStreamDestroy(stream);
 }
 
-void CapturedCalls::replay() const {
+void CapturedCalls::launchOn(const CapturedCalls &other) const {
   CurrentContext current(*context);
-  SS_CUDA(*driver, cuGraphLaunch(graph, stream));
+  SS_CUDA(*driver, cuGraphLaunch(graph, other.stream));
+}
+
+void CapturedCalls::wait() const {
+  CurrentContext current(*context);
   SS_CUDA(*driver, cuStreamSynchronize(stream));
+}
+
+void CapturedCalls::replay() const {
+  launchOn(*this);
+  wait();
 }
 
 GraphReplay::GraphReplay(reference::RequestDriver &requests) {

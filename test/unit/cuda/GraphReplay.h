@@ -26,6 +26,9 @@ public:
   ~CapturedCalls();
   /// Runs them and waits.
   void replay() const;
+  /// Queues them on the stream of `other`.
+  void launchOn(const CapturedCalls &other) const;
+  void wait() const;
 
 private:
   std::shared_ptr<const runtime::cuda::Driver> driver;

@@ -40,6 +40,7 @@ void hostNextToken(void *, void *const *parameters, unsigned) {
       *schedule.faults |= ss::kSlotOutOfRange;
     if (rowSlots)
       rowSlots[row] = ss::has_token(schedule, slot, token) ? slot : -1;
+    ss::begin_token(schedule, slot, token);
     if (number < 0 || !ss::is_slot(schedule, slot))
       continue;
     const ss::ScheduleLayer &layer = schedule.layers[number];

@@ -21,12 +21,9 @@ namespace {
 
 /// A layer that compacts before its tokens, one after them, one of dense form.
 std::vector<LayerSpec> threeLayers() {
-  std::vector<LayerSpec> layers = {gdnLayer(4, 2, 24, 16),
-                                   mamba2Layer(2, 1, 16, 24),
-                                   gdnLayer(2, 2, 8, 8)};
+  std::vector<LayerSpec> layers =
+      numbered({gdnLayer(4, 2, 24, 16), mamba2Layer(2, 1, 16, 24), gdnLayer(2, 2, 8, 8)});
   for (size_t i = 0; i < layers.size(); ++i) {
-    layers[i].name = "layer" + std::to_string(i);
-    layers[i].index = int32_t(i);
     layers[i].active = 2;
     layers[i].buffer = 3;
     layers[i].policyValue = 1e-2;
@@ -324,10 +321,8 @@ TEST_F(LeftSteps, ThatAreBeingCapturedDoNotTakeAResetIn) {
 class FoldsOfLeftSteps : public OnFakeGpu {
 protected:
   static std::vector<LayerSpec> twoLayers(bool firstStaysFactored) {
-    std::vector<LayerSpec> layers = {gdnLayer(4, 2, 24, 16), gdnLayer(2, 2, 16, 16)};
+    std::vector<LayerSpec> layers = numbered({gdnLayer(4, 2, 24, 16), gdnLayer(2, 2, 16, 16)});
     for (size_t i = 0; i < layers.size(); ++i) {
-      layers[i].name = "layer" + std::to_string(i);
-      layers[i].index = int32_t(i);
       layers[i].active = 2;
       layers[i].buffer = 3;
       layers[i].policyValue = i == 0 && firstStaysFactored ? 0.9 : 0;

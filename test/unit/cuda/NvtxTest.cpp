@@ -21,11 +21,8 @@ const bool profilerIsSet = [] {
 }();
 
 std::vector<LayerSpec> twoLayers() {
-  std::vector<LayerSpec> layers = {gdnLayer(2, 1, 16, 16),
-                                   kdaLayer(2, 2, 16, 16)};
+  std::vector<LayerSpec> layers = numbered({gdnLayer(2, 1, 16, 16), kdaLayer(2, 2, 16, 16)});
   for (size_t i = 0; i < layers.size(); ++i) {
-    layers[i].name = "layer" + std::to_string(i);
-    layers[i].index = int32_t(i);
     layers[i].active = 2;
     layers[i].buffer = 4;
     layers[i].phase = int32_t(i);

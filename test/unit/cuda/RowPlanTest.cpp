@@ -270,6 +270,54 @@ protected:
     return order;
   }
 
+  /// A planned step ends when some layers have moved.
+  void giveUp(const std::vector<std::vector<int32_t>> &foldsBefore) {
+    if (oneIn(2))
+      move(int32_t(random() % 2));
+    else if (oneIn(2))
+      launch(hostMoveAll, 1, tables, int32_t(-1));
+    for (int32_t l = 0; l < int32_t(layers.size()); ++l) {
+      Layer &layer = layers[size_t(l)];
+      const bool begun = oneIn(2);
+      launch(hostCancelRows, 8, tables, l, int32_t(!begun));
+      if (!begun) // nothing was folded
+        EXPECT_EQ(layer.folds, foldsBefore[size_t(l)]);
+      layer.foldsSeen = layer.folds;
+    }
+    EXPECT_EQ(counters[ss::kFolds], folds);
+  }
+  /// Each layer for itself, as in several tokens.
+  void planAnew() {
+    if (oneIn(2))
+      launch(hostMoveAll, 1, tables, int32_t(-1));
+    launch(hostCancelRows, 8, tables, int32_t(-1), int32_t(1));
+    EXPECT_EQ(counters[ss::kFolds], folds);
+    for (int32_t l : someOrder()) {
+      plan(l, 1);
+      move(l);
+      compact(l);
+      settle(l);
+    }
+  }
+  /// All layers move together, or all but one, or each for itself.
+  void moveAndCompact() {
+    const int32_t apart = int32_t(random() % 4) - 1;
+    if (apart < 2)
+      launch(hostMoveAll, 1, tables, apart);
+    for (int32_t l : someOrder()) {
+      if (apart >= 2 || apart == l)
+        move(l);
+      if (oneIn(2))
+        compact(l);
+      else
+        pendingCompactions.push_back(l);
+    }
+    for (int32_t l : pendingCompactions)
+      compact(l);
+    pendingCompactions.clear();
+    settle(-1);
+  }
+
   struct Pending {
     int32_t layer, state, rank, contents;
   };
@@ -311,49 +359,12 @@ TEST_P(RowPlan, KeepsEveryStateWhateverAStepDoes) {
       foldsBefore.push_back(layer.folds);
     plan(0, 2);
     const unsigned what = random() % 8;
-    if (what == 0) { // given up when some layers have moved
-      if (oneIn(2))
-        move(int32_t(random() % 2));
-      else if (oneIn(2))
-        launch(hostMoveAll, 1, tables, int32_t(-1));
-      for (int32_t l = 0; l < int32_t(layers.size()); ++l) {
-        Layer &layer = layers[size_t(l)];
-        const bool begun = oneIn(2);
-        launch(hostCancelRows, 8, tables, l, int32_t(!begun));
-        if (!begun) // nothing was folded
-          EXPECT_EQ(layer.folds, foldsBefore[size_t(l)]);
-        layer.foldsSeen = layer.folds;
-      }
-      EXPECT_EQ(counters[ss::kFolds], folds);
-    } else if (what == 1) { // each layer is planned anew, as in several tokens
-      if (oneIn(2))
-        launch(hostMoveAll, 1, tables, int32_t(-1));
-      launch(hostCancelRows, 8, tables, int32_t(-1), int32_t(1));
-      EXPECT_EQ(counters[ss::kFolds], folds);
-      for (int32_t l : someOrder()) {
-        plan(l, 1);
-        move(l);
-        compact(l);
-        settle(l);
-      }
-    } else {
-      // All layers together, or all but one, or each for itself.
-      const int32_t apart = int32_t(random() % 4) - 1;
-      if (apart < 2)
-        launch(hostMoveAll, 1, tables, apart);
-      for (int32_t l : someOrder()) {
-        if (apart >= 2 || apart == l)
-          move(l);
-        if (oneIn(2))
-          compact(l);
-        else
-          pendingCompactions.push_back(l);
-      }
-      for (int32_t l : pendingCompactions)
-        compact(l);
-      pendingCompactions.clear();
-      settle(-1);
-    }
+    if (what == 0)
+      giveUp(foldsBefore);
+    else if (what == 1)
+      planAnew();
+    else
+      moveAndCompact();
     for (size_t l = 0; l < layers.size(); ++l) {
       expectContents(l);
       for (size_t s = 0; s < kStates; ++s)

@@ -27,18 +27,7 @@ namespace {
 /// Layers of two row widths, one of them shared, and one of dense form; one
 /// compacts before its tokens.
 std::vector<LayerSpec> pooledLayers(double eps = 1e-2) {
-  std::vector<LayerSpec> layers = {
-      gdnLayer(4, 2, 24, 16), mamba2Layer(2, 1, 16, 24),
-      kdaLayer(2, 2, 16, 16), gdnLayer(2, 2, 8, 8)};
-  for (size_t i = 0; i < layers.size(); ++i) {
-    layers[i].name = "layer" + std::to_string(i);
-    layers[i].index = int32_t(i);
-    layers[i].active = 2;
-    layers[i].buffer = i == 1 ? 3 : 4;
-    layers[i].phase = int32_t(i) % layers[i].buffer;
-    layers[i].policyValue = eps;
-  }
-  layers[3].denseForm = true;
+  std::vector<LayerSpec> layers = fourLayers(eps);
   layers[2].before = true;
   return layers;
 }

@@ -31,7 +31,7 @@ struct Tables {
                         4, layer, 0, 20});
     }
     schedule = {layers.data(), position.data(),   &compactions, &faults,
-                stepTokens.data(), 2, 4};
+                stepTokens.data(), tokenPosition.data(), 2, 4};
   }
   template <typename... Values>
   void run(void (*kernel)(void *, void *const *, unsigned), unsigned blocks,
@@ -58,6 +58,7 @@ struct Tables {
   int32_t workCount[2] = {-1, -1};
   std::vector<int64_t> position = {0, 0, 0, 0};
   std::vector<int32_t> stepTokens = {0, 0, 0, 0};
+  std::vector<int64_t> tokenPosition = {0, 0, 0, 0};
   int64_t compactions = 0;
   int32_t faults = 0;
   std::vector<ss::ScheduleLayer> layers;

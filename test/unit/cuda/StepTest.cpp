@@ -24,18 +24,7 @@ namespace {
 /// Every type, a layer of dense form, different buffers and phases; two layers
 /// compact before their tokens.
 std::vector<LayerSpec> mixedLayers() {
-  std::vector<LayerSpec> layers = {
-      gdnLayer(4, 2, 24, 16), mamba2Layer(2, 1, 16, 24),
-      kdaLayer(2, 2, 16, 16), gdnLayer(2, 2, 8, 8)};
-  for (size_t i = 0; i < layers.size(); ++i) {
-    layers[i].name = "layer" + std::to_string(i);
-    layers[i].index = int32_t(i);
-    layers[i].active = 2;
-    layers[i].buffer = i == 1 ? 3 : 4;
-    layers[i].phase = int32_t(i) % layers[i].buffer;
-    layers[i].policyValue = 1e-2;
-  }
-  layers[3].denseForm = true;
+  std::vector<LayerSpec> layers = fourLayers();
   layers[1].before = layers[2].before = true;
   return layers;
 }
@@ -302,7 +291,7 @@ TEST_F(CudaSteps, OfManyProgramsMoveRowsBeforeTheSecondDecode) {
   EXPECT_EQ(std::count(kernels.begin(), kernels.end(), "ss_move_rows"), 1);
 }
 
-/// A step that is captured in two parts fails with parallel compactions and
+/// A step that is captured in two parts is refused with parallel compactions and
 /// works without.
 TEST_F(CudaSteps, CanBeCapturedInPartsWithoutParallelCompactions) {
   for (const int32_t streams : {0, -1}) {
@@ -318,14 +307,27 @@ TEST_F(CudaSteps, CanBeCapturedInPartsWithoutParallelCompactions) {
     ASSERT_EQ(call.cuStreamCreate(&stream, 0), kSuccess);
     cuda.engine.beginStep(slots.data(), 1, stream);
     ASSERT_EQ(call.cuStreamBeginCapture(stream, 0), kSuccess);
-    // With them the first compaction waits for a plan outside the capture.
-    if (streams < 0)
+    // With them the first compaction would wait for a plan outside the capture.
+    const int launches = fake_calls("cuLaunchKernel");
+    if (streams < 0) {
       cuda.driver.enqueueLayers(1, stream);
-    else
-      EXPECT_ANY_THROW(cuda.driver.enqueueLayers(1, stream));
+    } else {
+      try {
+        cuda.driver.enqueueLayers(1, stream);
+        ADD_FAILURE() << "part of a step was captured";
+      } catch (const Exception &error) {
+        EXPECT_EQ(error.code(), SS_INVALID_ARGUMENT);
+        EXPECT_STREQ(error.what(),
+                     "the step has begun outside of the capture of this call's "
+                     "stream, expected all calls of a step in one: part of a step "
+                     "can be captured with options.compaction_streams -1");
+      }
+      EXPECT_EQ(ss_end_step(cuda.engine.get(), slots.data(), 1, stream),
+                SS_INVALID_ARGUMENT);
+      EXPECT_EQ(fake_calls("cuLaunchKernel"), launches);
+    }
     CUgraph graph = nullptr;
-    EXPECT_EQ(call.cuStreamEndCapture(stream, &graph),
-              streams < 0 ? kSuccess : kErrorCaptureUnjoined);
+    EXPECT_EQ(call.cuStreamEndCapture(stream, &graph), kSuccess);
     (void)call.cuGraphDestroy(graph);
     // The next step is as any other.
     cuda.driver.step({&request});

@@ -4,7 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "GraphReplay.h"
 #include "HandOverUnderTest.h"
+#include "PackedCall.h"
 
 #include "cuda/Context.h"
 #include "cuda/PieceMover.h"
@@ -110,82 +112,65 @@ TEST(CudaSnapshots, ThatNeedMoreRowsAreRefused) {
   EXPECT_EQ(small.engine.densify(0, b), eye);
 }
 
+/// A step of one layer whose rows, one of them padding, take 4, 0 and 2 tokens.
+struct RaggedStep {
+  static constexpr int32_t kRows = 3, kTokens = 4;
+  explicit RaggedStep(const LayerSpec &layer)
+      : q(size_t(kRows * kTokens * layer.keyFloats())), k(q),
+        v(size_t(kRows * kTokens * layer.valueFloats())),
+        gate(size_t(kRows * kTokens * layer.heads)), beta(gate), y(v) {}
+  void fill(uint64_t seed) {
+    std::mt19937_64 random{seed};
+    std::normal_distribution<float> gauss;
+    for (auto *array : {&q, &k, &v, &gate, &beta})
+      for (float &x : *array)
+        x = gauss(random);
+  }
+  void enqueue(EngineUnderTest &test, void *stream) {
+    const LayerWeights &weights = test.driver.weights(0);
+    test.engine.beginStep(slots.data(), kRows, stream);
+    decodePacked(test.engine, 0,
+                 packedCall(test.kernels.layers()[0], *this, weights.aLog.data(),
+                            weights.dtBias.data(), slots.data(), kRows, stream),
+                 kTokens, counts.data());
+    test.engine.endStep(slots.data(), kRows, stream);
+  }
+  std::vector<int32_t> slots = {0, -1, 1}, counts = {4, 0, 2};
+  std::vector<float> q, k, v, gate, beta, y;
+};
+
 // Tokens per row, in one captured step that is replayed with other inputs.
 TEST(CudaTokens, AStepOfSeveralCanBeCapturedAndReplayed) {
   for (int32_t draft : {0, -1, 3}) {
-    const LayerSpec layer = [&] {
-      LayerSpec l = gdnLayer(2, 2, 8, 16);
-      l.before = draft < 0;
-      l.draft = std::max(0, draft);
-      return l;
-    }();
+    LayerSpec layer = gdnLayer(2, 2, 8, 16);
+    layer.before = draft < 0;
+    layer.draft = std::max(0, draft);
     EngineUnderTest replayed({layer}, optionsFor(4));
     EngineUnderTest eager({layer}, optionsFor(4));
-    const int32_t rows = 3, tokens = 4;
-    const std::vector<int32_t> counts = {4, 0, 2};
-    std::vector<int32_t> slots = {replayed.engine.allocateSlot(), -1,
-                                  replayed.engine.allocateSlot()};
-    (void)eager.engine.allocateSlot();
-    (void)eager.engine.allocateSlot();
-    (void)replayed.engine.position(slots[0]); // replays are on another stream
-    std::vector<float> k(size_t(rows * tokens * layer.keyFloats())),
-        v(size_t(rows * tokens * layer.valueFloats())),
-        gate(size_t(rows * tokens * layer.heads)), beta = gate, y = v;
-    auto enqueue = [&](EngineUnderTest &test, void *stream) {
-      ss_decode_args args = decodeArgs();
-      args.batch = rows;
-      args.slots = slots.data();
-      args.q = args.k = {k.data(), 0};
-      args.v = {v.data(), 0};
-      args.gate = {gate.data(), 0};
-      args.beta = {beta.data(), 0};
-      args.a_log = test.driver.weights(0).aLog.data();
-      args.dt_bias = test.driver.weights(0).dtBias.data();
-      args.y = y.data();
-      args.stream = stream;
-      ss_token_args several = {};
-      several.struct_size = sizeof several;
-      several.tokens = tokens;
-      several.row_tokens = counts.data();
-      test.engine.beginStep(slots.data(), rows, stream);
-      test.engine.decodeTokens(0, args, several);
-      test.engine.endStep(slots.data(), rows, stream);
-    };
-    const auto driver = cuda::Driver::get();
-    const auto context = cuda::Context::open(driver, 0);
-    const cuda::CurrentContext current(*context);
-    const auto stream = reinterpret_cast<cuda::CUstream>(0x77);
-    const cuda::Driver::Functions &call = driver->functions();
-    ASSERT_EQ(call.cuStreamBeginCapture(stream, 0), cuda::kSuccess);
-    enqueue(replayed, stream);
-    cuda::CUgraph graph = nullptr;
-    cuda::CUgraphExec executable = nullptr;
-    ASSERT_EQ(call.cuStreamEndCapture(stream, &graph), cuda::kSuccess);
-    ASSERT_EQ(call.cuGraphInstantiateWithFlags(&executable, graph, 0),
-              cuda::kSuccess);
+    for (int32_t slot : {0, 1}) {
+      ASSERT_EQ(replayed.engine.allocateSlot(), slot);
+      ASSERT_EQ(eager.engine.allocateSlot(), slot);
+    }
+    (void)replayed.engine.position(0); // replays are on another stream
+    RaggedStep step(layer);
+    const CapturedCalls graph(
+        [&](void *stream) { step.enqueue(replayed, stream); });
     EXPECT_EQ(fake_forbidden_calls(), 0);
-    for (int step = 0; step < 9; ++step) {
-      std::mt19937_64 random{uint64_t(step)};
-      std::normal_distribution<float> gauss;
-      for (auto *array : {&k, &v, &gate, &beta})
-        for (float &x : *array)
-          x = gauss(random);
-      ASSERT_EQ(call.cuGraphLaunch(executable, stream), cuda::kSuccess);
-      ASSERT_EQ(call.cuStreamSynchronize(stream), cuda::kSuccess);
-      const std::vector<float> found = y;
-      enqueue(eager, nullptr);
-      ASSERT_EQ(call.cuCtxSynchronize(), cuda::kSuccess);
-      ASSERT_EQ(found, y) << step;
+    for (uint64_t seed = 0; seed < 9; ++seed) {
+      step.fill(seed);
+      graph.replay();
+      const std::vector<float> found = step.y;
+      step.enqueue(eager, nullptr);
+      (void)eager.engine.position(0); // waits for all of it
+      ASSERT_EQ(found, step.y) << seed;
       for (int32_t slot : {0, 1})
-        ASSERT_EQ(look(replayed, slot), look(eager, slot)) << step;
+        ASSERT_EQ(look(replayed, slot), look(eager, slot)) << seed;
     }
     EXPECT_EQ(replayed.engine.position(0), 9 * 4);
     EXPECT_EQ(replayed.engine.position(1), 9 * 2);
     EXPECT_GT(replayed.engine.statistics().compactions, 0);
     EXPECT_EQ(replayed.engine.statistics().compactions,
               eager.engine.statistics().compactions);
-    (void)call.cuGraphExecDestroy(executable);
-    (void)call.cuGraphDestroy(graph);
   }
 }
 

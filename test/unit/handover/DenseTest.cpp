@@ -235,12 +235,9 @@ TEST(Init, AChunkedPrefillContinues) {
 
 /// Matrices whose kernels have an init kernel, for every layer type.
 std::vector<LayerSpec> withInitKernels(double eps) {
-  std::vector<LayerSpec> layers = {gdnLayer(2, 1, 24, 40),
-                                   mamba2Layer(2, 2, 40, 16),
-                                   kdaLayer(1, 1, 20, 36)};
+  std::vector<LayerSpec> layers =
+      numbered({gdnLayer(2, 1, 24, 40), mamba2Layer(2, 2, 40, 16), kdaLayer(1, 1, 20, 36)});
   for (size_t i = 0; i < layers.size(); ++i) {
-    layers[i].name = "layer" + std::to_string(i);
-    layers[i].index = int32_t(i);
     layers[i].initKernel = true;
     layers[i].policyValue = eps;
   }

@@ -1,5 +1,7 @@
 #include "HandOverUnderTest.h"
 
+#include "PackedCall.h"
+
 namespace sinkstate::test {
 namespace {
 
@@ -33,25 +35,11 @@ void decodeOnce(EngineUnderTest &test, int32_t slot, uint64_t seed,
   test.engine.beginStep(&slot, 1);
   for (size_t i = 0; i < layers.size(); ++i) {
     TokenArrays &arrays = all.emplace_back(layers[i], i, seed, from, tokens);
-    ss_decode_args args = decodeArgs();
-    args.batch = 1;
-    args.slots = &slot;
-    args.q = {arrays.q.data(), 0};
-    args.k = {arrays.k.data(), 0};
-    args.v = {arrays.v.data(), 0};
-    args.gate = {arrays.gate.data(), 0};
-    if (layers[i].hasBeta())
-      args.beta = {arrays.beta.data(), 0};
-    args.a_log = test.driver.weights(i).aLog.data();
-    args.dt_bias = test.driver.weights(i).dtBias.data();
-    args.y = arrays.y.data();
-    ss_token_args several = {};
-    several.struct_size = sizeof several;
-    several.tokens = tokens;
-    if (tokens == 1)
-      test.engine.decodeLayer(int32_t(i), args);
-    else
-      test.engine.decodeTokens(int32_t(i), args, several);
+    const LayerWeights &weights = test.driver.weights(i);
+    decodePacked(test.engine, int32_t(i),
+                 packedCall(layers[i], arrays, weights.aLog.data(),
+                            weights.dtBias.data(), &slot, 1),
+                 tokens);
   }
   test.engine.endStep(&slot, 1);
   (void)test.engine.position(slot); // waits for all of it

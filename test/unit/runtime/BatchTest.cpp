@@ -15,12 +15,9 @@ using namespace sinkstate::test;
 namespace {
 
 std::vector<LayerSpec> threeLayers() {
-  std::vector<LayerSpec> layers = {mamba2Layer(4, 1, 20, 16),
-                                   gdnLayer(4, 2, 16, 24),
-                                   kdaLayer(2, 2, 24, 16)};
+  std::vector<LayerSpec> layers =
+      numbered({mamba2Layer(4, 1, 20, 16), gdnLayer(4, 2, 16, 24), kdaLayer(2, 2, 24, 16)});
   for (size_t i = 0; i < layers.size(); ++i) {
-    layers[i].name = "layer" + std::to_string(i);
-    layers[i].index = int32_t(i);
     layers[i].phase = int32_t(3 * i + 1) % 8;
     layers[i].policyValue = 1e-2;
   }

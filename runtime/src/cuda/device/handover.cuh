@@ -35,6 +35,12 @@ SS_BOTH_SIDES bool next_token(const Schedule &schedule, const ScheduleLayer &lay
   return is_listed(layer, position, layer.count[slot]);
 }
 
+/// Token `token` of a slot comes next: rounding goes by its position.
+SS_BOTH_SIDES void begin_token(const Schedule &schedule, int32_t slot, int32_t token) {
+  if (is_slot(schedule, slot))
+    schedule.token_position[slot] = schedule.position[slot] + token;
+}
+
 /// Whether a slot of a row has a token of this number.
 SS_BOTH_SIDES bool has_token(const Schedule &schedule, int32_t slot, int32_t token) {
   return is_slot(schedule, slot) && token < schedule.step_tokens[slot] - 1;
@@ -169,8 +175,9 @@ extern "C" __global__ void ss_take_tokens(ss::Schedule schedule, const int32_t *
 }
 
 /// A block. Between the tokens of a step in one layer (number among those
-/// with buffers; -1: one without): lists what is compacted, and in `row_slots`,
-/// where that is not null, the slots of the rows that have token `token`.
+/// with buffers; -1: one without): notes where token `token` is, lists what is
+/// compacted, and in `row_slots`, where that is not null, the slots of the rows that
+/// have this token.
 extern "C" __global__ void ss_next_token(ss::Schedule schedule, int32_t number,
                                          const int32_t *slots, int32_t batch, int32_t token,
                                          int32_t *row_slots) {
@@ -185,6 +192,7 @@ extern "C" __global__ void ss_next_token(ss::Schedule schedule, int32_t number,
       atomicOr(schedule.faults, ss::kSlotOutOfRange);
     if (row_slots)
       row_slots[row] = ss::has_token(schedule, slot, token) ? slot : -1;
+    ss::begin_token(schedule, slot, token);
     if (number < 0 || !ss::is_slot(schedule, slot))
       continue;
     const ss::ScheduleLayer &layer = schedule.layers[number];

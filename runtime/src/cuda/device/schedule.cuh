@@ -44,6 +44,7 @@ struct Schedule {
   int32_t *faults;      // [1]
   int32_t *step_tokens; // [slots]; 0: a step of one token; else one more than the
                         // tokens that every layer takes and counts itself
+  int64_t *token_position; // [slots], within such a step: of the token that a layer takes
   int32_t layer_count, slots;
 };
 
