@@ -2,6 +2,8 @@
 
 #include "Kernels.h"
 
+#include "PackageLayers.h"
+
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
@@ -12,12 +14,29 @@ using namespace ss_run;
 
 namespace {
 
+/// Whether a package can be the dense run. Deferred matrices are as exact.
+Status checkDense(const std::vector<ss_tools::PackageLayer> &layers,
+                  const std::string &folder) {
+  for (const ss_tools::PackageLayer &layer : layers)
+    if (!layer.isDense() || layer.storage != "f32")
+      return Error{"--dense-package " + folder + ": layer '" + layer.name +
+                   "': found form " + layer.form + " in " + layer.storage +
+                   ", expected form dense in f32: compile what ss-import "
+                   "--form dense makes of the model"};
+  return std::nullopt;
+}
+
 class PackageKernels : public Kernels {
 public:
-  static Result<std::unique_ptr<Kernels>> open(const std::string &folder) {
+  static Result<std::unique_ptr<Kernels>> open(const std::string &folder,
+                                               StateForm form) {
     auto kernels = std::make_unique<PackageKernels>();
     if (ss_package_open(folder.c_str(), &kernels->handle) != SS_OK)
       return Error{ss_last_error()};
+    if (form == StateForm::Dense)
+      if (Status status =
+              checkDense(ss_tools::readPackageLayers(folder), folder))
+        return std::move(*status);
     kernels->description = describe(folder);
     return std::unique_ptr<Kernels>(std::move(kernels));
   }
@@ -56,6 +75,6 @@ void Kernels::close() {
 }
 
 Result<std::unique_ptr<Kernels>>
-ss_run::openKernels(const std::string &folder) {
-  return PackageKernels::open(folder);
+ss_run::openKernels(const std::string &folder, StateForm form) {
+  return PackageKernels::open(folder, form);
 }

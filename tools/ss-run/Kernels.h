@@ -38,8 +38,10 @@ CompilerHalf compilerHalf();
 Result<std::unique_ptr<Kernels>> compileKernels(const RunOptions &options,
                                                 StateForm form);
 
-/// Opens a package folder that ss-compile made.
-Result<std::unique_ptr<Kernels>> openKernels(const std::string &folder);
+/// Opens a package folder that ss-compile made. One for the dense run has dense
+/// states in f32 in every layer, as compressed ones are measured against.
+Result<std::unique_ptr<Kernels>> openKernels(const std::string &folder,
+                                             StateForm form);
 
 } // namespace ss_run
 

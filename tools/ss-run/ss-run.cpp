@@ -216,7 +216,7 @@ private:
   static Result<std::unique_ptr<Kernels>>
   make(const RunOptions &options, const std::string &package, StateForm form) {
     return package.empty() ? compileKernels(options, form)
-                           : openKernels(package);
+                           : openKernels(package, form);
   }
 
   Status measureStart(ss_engine_options engine, int batch) {
