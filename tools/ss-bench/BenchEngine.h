@@ -40,6 +40,11 @@ struct Shapes {
   const Shape &of(size_t layer) const { return all[ofLayer[layer]]; }
 };
 
+/// Gives the heads of every layer of form sink their mean values; before slots are
+/// handed out.
+void setMeanValues(StateEngine &engine, const Manifest &manifest,
+                   const Shapes &shapes);
+
 /// Elements of one token's arrays in a layer.
 struct TokenSizes {
   int64_t keys, values, gates, betas;

@@ -124,6 +124,7 @@ CpuBenchEngine::CpuBenchEngine(std::shared_ptr<const Package> loaded,
       shapes(shapes), package(std::move(loaded)),
       states(std::make_unique<Engine>(package, engineOptions(options, batch))),
       ranks(package->manifest().layers.size()), inputs(shapes.all.size()) {
+  setMeanValues(*states, package->manifest(), shapes);
   for (int32_t row = 0; row < batch; ++row)
     slots.push_back(states->allocateSlot(nullptr));
   for (const LayerManifest &layer : layers())

@@ -75,6 +75,7 @@ CudaBenchEngine::CudaBenchEngine(CudaSession &session,
       states(std::make_unique<Engine>(
           package, engineOptions(options, package->manifest(), batch),
           session.sharedDriver())) {
+  setMeanValues(*states, package->manifest(), shapes);
   std::vector<int32_t> list;
   for (int32_t row = 0; row < batch; ++row)
     list.push_back(states->allocateSlot(session.stream()));
