@@ -32,6 +32,11 @@ std::vector<PackageLayer> parsePackageLayers(std::string_view manifest);
 /// The same of a folder's manifest.json.
 std::vector<PackageLayer> readPackageLayers(const std::string &folder);
 
+/// Whether a layer's rows have a dense form: those of 8 bits have none.
+inline bool mayBeDense(const PackageLayer &layer) {
+  return !layer.isDense() && layer.storage != "fp8";
+}
+
 /// "relative:0.03, core qr, active 8, buffer 8, storage fp8, rounding
 /// stochastic", "dense, storage f32"; without rounding to nearest.
 std::string describe(const PackageLayer &layer);

@@ -9,6 +9,7 @@
 #define SS_BENCH_BENCHENGINE_H
 
 #include "BenchOptions.h"
+#include "Measured.h"
 #include "SteadyState.h"
 
 #include "engine/StateEngine.h"
@@ -97,6 +98,7 @@ class BenchMachine {
 public:
   virtual ~BenchMachine() = default;
   virtual std::string description() const = 0;
+  virtual MachineFacts facts() const = 0;
   /// Bytes read and written per second by copies of `bytes` bytes.
   virtual double copyBandwidth(size_t bytes) = 0;
   /// Whether engines that are measured beside each other, round by round, fit

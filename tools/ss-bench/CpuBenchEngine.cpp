@@ -75,6 +75,7 @@ public:
            (threads == 1 ? " thread" : " threads") +
            (processorTime ? " (times are the processor's)" : "");
   }
+  MachineFacts facts() const override { return {processorName(), "", ""}; }
   double copyBandwidth(size_t bytes) override;
   bool measuresTogether() const override { return true; }
   std::unique_ptr<BenchEngine>

@@ -42,6 +42,7 @@ public:
   explicit CudaMachine(int32_t device) : session(device) {}
 
   std::string description() const override { return session.description(); }
+  MachineFacts facts() const override { return session.facts(); }
   double copyBandwidth(size_t bytes) override {
     return session.copyBandwidth(bytes);
   }

@@ -53,11 +53,11 @@ class CompiledKernels : public Kernels {
 public:
   ~CompiledKernels() override { close(); } // before its code goes
   static Result<std::unique_ptr<Kernels>>
-  make(std::unique_ptr<CompiledModel> model, std::string description) {
+  make(std::unique_ptr<CompiledModel> model) {
     auto kernels = std::make_unique<CompiledKernels>();
     kernels->model = std::move(model);
-    kernels->description = std::move(description);
     const std::string &manifest = kernels->model->getManifest();
+    kernels->kept = ss_tools::parsePackageLayers(manifest);
     if (ss_package_from_memory(manifest.data(), manifest.size(),
                                &CompiledModel::lookupKernel,
                                kernels->model.get(), &kernels->handle) != SS_OK)
@@ -81,7 +81,6 @@ public:
 
   static Result<std::unique_ptr<Kernels>> write(mlir::ModuleOp graph,
                                                 bool withInit,
-                                                std::string description,
                                                 const FirstError &errors) {
     auto kernels = std::make_unique<TemporaryPackage>();
     std::string pattern =
@@ -90,13 +89,13 @@ public:
       return Error{pattern + ": cannot create: " + std::strerror(errno) +
                    ", expected a folder for temporary files: set TMPDIR"};
     kernels->folder = pattern;
-    kernels->description = std::move(description);
     sinkstate::PackageOptions options;
     options.cpuLevels.clear();
     options.init = withInit;
     const std::string package = pattern + "/package";
     if (llvm::Error error = sinkstate::writePackage(graph, options, package))
       return errors.take(llvm::toString(std::move(error)));
+    kernels->kept = ss_tools::readPackageLayers(package);
     if (ss_package_open(package.c_str(), &kernels->handle) != SS_OK)
       return Error{ss_last_error()};
     return std::unique_ptr<Kernels>(std::move(kernels));
@@ -173,14 +172,12 @@ ss_run::compileKernels(const RunOptions &options, StateForm form) {
                                        importOptions(options, form), &context);
   if (mlir::failed(graph))
     return errors.take(options.model + "/config.json: cannot be imported");
-  std::string description = describeCompaction(options);
   const bool withInit = options.prefill > 0 && form == StateForm::Factored;
   if (options.device == Device::Cuda)
-    return TemporaryPackage::write(**graph, withInit, std::move(description),
-                                   errors);
+    return TemporaryPackage::write(**graph, withInit, errors);
   llvm::Expected<std::unique_ptr<CompiledModel>> model =
       CompiledModel::compile(**graph, withInit);
   if (!model)
     return errors.take(llvm::toString(model.takeError()));
-  return CompiledKernels::make(std::move(*model), std::move(description));
+  return CompiledKernels::make(std::move(*model));
 }

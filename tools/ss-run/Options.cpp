@@ -336,16 +336,31 @@ const char *ss_run::toString(Rounding rounding) {
   return rounding == Rounding::Nearest ? "nearest" : "stochastic";
 }
 
-std::string ss_run::describeCompaction(const RunOptions &options) {
-  const char *cores[] = {"", ", core svd", ", core qr"};
-  std::string text =
-      toString(options.policy) + cores[static_cast<int>(options.core)] +
-      ", active " + std::to_string(options.active) + ", buffer " +
-      std::to_string(options.buffer);
-  if (options.storage != Storage::F32)
-    text += std::string(", storage ") + toString(options.storage);
-  if (options.rounding != Rounding::Nearest)
-    text += std::string(", rounding ") + toString(options.rounding);
+const char *ss_run::toString(Core core) {
+  const char *names[] = {"default", "svd", "qr"};
+  return names[static_cast<int>(core)];
+}
+
+const char *ss_run::consolidationName(const RunOptions &options) {
+  const char *const modes[] = {"off", "inline", "asynchronous",
+                               "deterministic"};
+  if (options.consolidateEvery == 0)
+    return modes[0];
+  return options.consolidation < 0 ? "default" : modes[options.consolidation];
+}
+
+std::string ss_run::describeEngine(const RunOptions &options) {
+  std::string text = "no consolidation";
+  if (options.consolidateEvery > 0)
+    text = (options.consolidation < 0
+                ? "consolidation"
+                : consolidationName(options) + std::string(" consolidation")) +
+           " every " + std::to_string(options.consolidateEvery) +
+           " compactions";
+  text += std::string(", dense fallback ") +
+          (options.denseFallback ? "on" : "off");
+  if (options.rowCapacity > 0)
+    text += ", " + std::to_string(options.rowCapacity) + " rows a state";
   return text;
 }
 
@@ -374,6 +389,7 @@ Result<RunOptions> ss_run::checkOptions(const OptionTexts &texts,
   options.roundingGiven = !texts.rounding.empty();
   options.activeGiven = !texts.active.empty();
   options.bufferGiven = !texts.buffer.empty();
+  options.denseFallbackGiven = !texts.denseFallback.empty();
 
   auto integer = [&](const char *name, const std::string &text, int &value,
                      int lowest, int highest) {

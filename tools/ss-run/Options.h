@@ -75,7 +75,8 @@ struct RunOptions {
   int log = 0; ///< an ss_log_level: what is printed of the library's messages
   /// Whether the user named the value: a package brings its own.
   bool policyGiven = false, coreGiven = false, storageGiven = false,
-       roundingGiven = false, activeGiven = false, bufferGiven = false;
+       roundingGiven = false, activeGiven = false, bufferGiven = false,
+       denseFallbackGiven = false;
 };
 
 /// "relative:0.03"
@@ -84,9 +85,13 @@ std::string toString(const Policy &policy);
 /// "f32", "nearest"
 const char *toString(Storage storage);
 const char *toString(Rounding rounding);
-/// "relative:0.03, core qr, active 8, buffer 8, storage f16, rounding stochastic";
-/// without the core's default, storage f32 and rounding to nearest.
-std::string describeCompaction(const RunOptions &options);
+/// "svd", "qr", "default": what the layer types prefer.
+const char *toString(Core core);
+/// "off", "inline", "asynchronous", "deterministic", "default".
+const char *consolidationName(const RunOptions &options);
+/// "consolidation every 4 compactions, dense fallback on"; with a fixed number of
+/// rows behind it.
+std::string describeEngine(const RunOptions &options);
 /// "cpu", "cuda:0"
 std::string deviceName(const RunOptions &options);
 

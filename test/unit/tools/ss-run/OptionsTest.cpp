@@ -97,10 +97,8 @@ TEST(Options, FixedRankSetsActiveAndBuffer) {
             "fixed:16");
 }
 
-TEST(Options, DescribeTheCompaction) {
+TEST(Options, TakeWhatKernelsAreMadeOf) {
   OptionTexts texts = good();
-  EXPECT_EQ(describeCompaction(*checkOptions(texts)),
-            "relative:0.03, active 8, buffer 8");
   texts.policy = "budget:1234567";
   texts.core = "qr";
   texts.buffer = "16";
@@ -108,26 +106,21 @@ TEST(Options, DescribeTheCompaction) {
   ASSERT_TRUE(options) << options.error();
   EXPECT_EQ(options->policy.kind, PolicyKind::Budget);
   EXPECT_EQ(options->core, Core::Qr);
-  EXPECT_EQ(describeCompaction(*options),
-            "budget:1234567, core qr, active 8, buffer 16");
   EXPECT_EQ(errorWith(&OptionTexts::core, "lu"),
             "--core: found 'lu', expected svd or qr");
   texts.storage = "bf16";
   options = checkOptions(texts);
   ASSERT_TRUE(options) << options.error();
   EXPECT_EQ(options->storage, Storage::BF16);
-  EXPECT_EQ(describeCompaction(*options),
-            "budget:1234567, core qr, active 8, buffer 16, storage bf16");
   EXPECT_EQ(errorWith(&OptionTexts::storage, "f64"),
             "--storage: found 'f64', expected f32, f16, bf16 or fp8");
   texts.storage = "fp8";
   texts.rounding = "stochastic";
   options = checkOptions(texts);
   ASSERT_TRUE(options) << options.error();
-  EXPECT_EQ(describeCompaction(*options),
-            "budget:1234567, core qr, active 8, buffer 16, storage fp8, "
-            "rounding stochastic");
+  EXPECT_EQ(options->rounding, Rounding::Stochastic);
   EXPECT_FALSE(options->denseFallback);
+  EXPECT_FALSE(options->denseFallbackGiven);
   texts.denseFallback = "on";
   options = checkOptions(texts);
   ASSERT_FALSE(options);
@@ -139,6 +132,25 @@ TEST(Options, DescribeTheCompaction) {
   EXPECT_EQ(errorWith(&OptionTexts::rounding, "stochastic"),
             "--rounding: found 'stochastic' with storage f32, which rounds "
             "nothing, expected a --storage of f16, bf16 or fp8");
+}
+
+TEST(Options, DescribeWhatTheEngineDoes) {
+  OptionTexts texts = good();
+  EXPECT_EQ(describeEngine(*checkOptions(texts)),
+            "consolidation every 4 compactions, dense fallback on");
+  texts.consolidation = "asynchronous";
+  texts.denseFallback = "off";
+  auto options = checkOptions(texts);
+  ASSERT_TRUE(options) << options.error();
+  EXPECT_EQ(describeEngine(*options), "asynchronous consolidation every 4 "
+                                      "compactions, dense fallback off");
+  EXPECT_STREQ(consolidationName(*options), "asynchronous");
+  EXPECT_TRUE(options->denseFallbackGiven);
+  options->consolidateEvery = 0;
+  options->rowCapacity = 64;
+  EXPECT_EQ(describeEngine(*options),
+            "no consolidation, dense fallback off, 64 rows a state");
+  EXPECT_STREQ(consolidationName(*options), "off");
 }
 
 TEST(Options, ResolveDefaultsByDevice) {
