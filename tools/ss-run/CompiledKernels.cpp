@@ -130,21 +130,9 @@ sinkstate::ImportOptions importOptions(const RunOptions &options,
   if (options.core != Core::Default)
     result.core = options.core == Core::Qr ? CoreKind::qr : CoreKind::svd;
   // The dense run is what the compressed one is measured against.
-  if (form == StateForm::Factored)
-    switch (options.storage) {
-    case Storage::F32:
-      result.storage = sinkstate::ss::Storage::f32;
-      break;
-    case Storage::F16:
-      result.storage = sinkstate::ss::Storage::f16;
-      break;
-    case Storage::BF16:
-      result.storage = sinkstate::ss::Storage::bf16;
-      break;
-    case Storage::FP8:
-      result.storage = sinkstate::ss::Storage::fp8;
-      break;
-    }
+  if (form == StateForm::Factored) // options were checked: they can be parsed
+    result.storage =
+        llvm::cantFail(sinkstate::parseStorages(toString(options.storage)));
   if (form == StateForm::Factored && options.rounding == Rounding::Stochastic)
     result.rounding = sinkstate::ss::Rounding::stochastic;
   result.policyValue = options.policy.value;

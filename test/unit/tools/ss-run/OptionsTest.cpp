@@ -111,9 +111,10 @@ TEST(Options, TakeWhatKernelsAreMadeOf) {
   texts.storage = "bf16";
   options = checkOptions(texts);
   ASSERT_TRUE(options) << options.error();
-  EXPECT_EQ(options->storage, Storage::BF16);
+  EXPECT_EQ(toString(options->storage), "bf16");
   EXPECT_EQ(errorWith(&OptionTexts::storage, "f64"),
-            "--storage: found 'f64', expected f32, f16, bf16 or fp8");
+            "--storage: found 'f64', expected f32, f16, bf16 or fp8, and behind "
+            "it +TYPE=STORAGE once for layers of type gdn, mamba2 or kda");
   texts.storage = "fp8";
   texts.rounding = "stochastic";
   options = checkOptions(texts);
@@ -132,6 +133,32 @@ TEST(Options, TakeWhatKernelsAreMadeOf) {
   EXPECT_EQ(errorWith(&OptionTexts::rounding, "stochastic"),
             "--rounding: found 'stochastic' with storage f32, which rounds "
             "nothing, expected a --storage of f16, bf16 or fp8");
+}
+
+TEST(Options, HaveStoragesByLayerType) {
+  OptionTexts texts = good();
+  texts.storage = "fp8+kda=f16+mamba2=f32";
+  texts.rounding = "stochastic";
+  auto options = checkOptions(texts);
+  ASSERT_TRUE(options) << options.error();
+  EXPECT_EQ(toString(options->storage), texts.storage);
+  EXPECT_EQ(options->storage.others, Storage::FP8);
+  EXPECT_TRUE(options->storage.has(Storage::F16));
+  EXPECT_FALSE(options->storage.has(Storage::BF16));
+  EXPECT_TRUE(options->denseFallback) << "rows of 16 bits have a dense form";
+  texts.denseFallback = "on";
+  EXPECT_TRUE(checkOptions(texts));
+  texts.storage = "f32+kda=f32";
+  EXPECT_EQ(checkOptions(texts).error(),
+            "--rounding: found 'stochastic' with storage f32, which rounds "
+            "nothing, expected a --storage of f16, bf16 or fp8");
+  for (const char *wrong : {"fp8,kda=f16", "kda=f16", "fp8+", "fp8+kda", "+fp8",
+                            "fp8+rwkv=f16", "fp8+kda=f64", "fp8+kda=",
+                            "fp8+kda=f16+kda=f32", "fp8+f16"})
+    EXPECT_NE(errorWith(&OptionTexts::storage, wrong)
+                  .find("--storage: found '" + std::string(wrong) + "', expected"),
+              std::string::npos)
+        << wrong;
 }
 
 TEST(Options, DescribeWhatTheEngineDoes) {
