@@ -34,6 +34,13 @@ void Shapes::makeInputs(DataKind kind, int32_t period, int32_t distinct) {
     shape.inputs = shape.data->inputs(kind, period, distinct);
 }
 
+void ss_bench::setMeanValues(StateEngine &engine, const Manifest &manifest,
+                             const Shapes &shapes) {
+  for (size_t l = 0; l < manifest.layers.size(); ++l)
+    if (manifest.layers[l].sinkForm)
+      engine.setSink(int32_t(l), shapes.of(l).data->meanValues());
+}
+
 TokenSizes::TokenSizes(const LayerManifest &layer)
     : keys(int64_t(layer.keyHeads) * layer.dk),
       values(int64_t(layer.heads) * layer.dv),

@@ -9,6 +9,7 @@
 #define SS_BENCH_BENCHENGINE_H
 
 #include "BenchOptions.h"
+#include "Measured.h"
 #include "SteadyState.h"
 
 #include "engine/StateEngine.h"
@@ -39,6 +40,11 @@ struct Shapes {
   void makeInputs(DataKind kind, int32_t period, int32_t distinct);
   const Shape &of(size_t layer) const { return all[ofLayer[layer]]; }
 };
+
+/// Gives the heads of every layer of form sink their mean values; before slots are
+/// handed out.
+void setMeanValues(StateEngine &engine, const Manifest &manifest,
+                   const Shapes &shapes);
 
 /// Elements of one token's arrays in a layer.
 struct TokenSizes {
@@ -92,6 +98,7 @@ class BenchMachine {
 public:
   virtual ~BenchMachine() = default;
   virtual std::string description() const = 0;
+  virtual MachineFacts facts() const = 0;
   /// Bytes read and written per second by copies of `bytes` bytes.
   virtual double copyBandwidth(size_t bytes) = 0;
   /// Whether engines that are measured beside each other, round by round, fit

@@ -2,6 +2,7 @@
 
 #include "BenchModels.h"
 
+#include "DensePackages.h"
 #include "ModelCompiler.h"
 
 #include <cerrno>
@@ -12,6 +13,7 @@
 using namespace ss_bench;
 using sinkstate::Error;
 using sinkstate::Result;
+using sinkstate::Status;
 using sinkstate::runtime::Package;
 namespace fs = std::filesystem;
 
@@ -28,8 +30,21 @@ Result<std::string> makeTemporaryFolder() {
   return pattern;
 }
 
-BenchModels::Kernels openIfNamed(const std::string &folder) {
-  return folder.empty() ? nullptr : Package::open(folder);
+/// The package of a dense form that the options name, or none.
+Result<BenchModels::Kernels> openDense(const BenchModels &models,
+                                       const BenchOptions &options,
+                                       DenseForm form) {
+  const std::string *const folders[] = {&options.densePackage,
+                                        &options.deferredPackage,
+                                        &options.denseF32Package};
+  const std::string &folder = *folders[size_t(form)];
+  if (folder.empty())
+    return BenchModels::Kernels();
+  BenchModels::Kernels dense = Package::open(folder);
+  if (const Status wrong = checkDense(models.ours->manifest(),
+                                      dense->manifest(), form, folder))
+    return *wrong;
+  return dense;
 }
 
 BenchModels::Kernels openIfThere(const std::string &folder) {
@@ -51,9 +66,12 @@ BenchModels::make(const BenchOptions &options) {
   if (!options.package.empty()) {
     models->folder = options.package;
     models->ours = Package::open(options.package);
-    models->dense[DenseForm::Dense] = openIfNamed(options.densePackage);
-    models->dense[DenseForm::Deferred] = openIfNamed(options.deferredPackage);
-    models->dense[DenseForm::DenseF32] = openIfNamed(options.denseF32Package);
+    for (DenseForm form : kDenseForms) {
+      Result<Kernels> dense = openDense(*models, options, form);
+      if (!dense)
+        return dense.takeError();
+      models->dense[form] = std::move(*dense);
+    }
     return models;
   }
   Result<std::string> folder = makeTemporaryFolder();

@@ -2,6 +2,8 @@
 
 #include "BenchReport.h"
 
+#include "LayersJson.h"
+
 #include <cstdarg>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -177,6 +179,16 @@ ordered_json asJson(const Served &s) {
           {"dense_bytes", s.denseBytes}};
 }
 
+/// What is not known is null.
+ordered_json asJson(const MachineFacts &machine) {
+  ordered_json json;
+  for (const auto &[key, value] : {std::pair("name", &machine.name),
+                                   std::pair("cuda", &machine.cuda),
+                                   std::pair("driver", &machine.driver)})
+    json[key] = value->empty() ? ordered_json(nullptr) : ordered_json(*value);
+  return json;
+}
+
 ordered_json asJson(const Baseline &baseline) {
   return {{"kernel", baseline.kernel},
           {"version", baseline.version},
@@ -204,14 +216,15 @@ std::string ss_bench::formatHead(const BenchResult &result,
                                  const Baselines &baselines) {
   std::string text;
   const ShapeName &shape = result.shape;
-  append(text,
-         "`%s`, %d layers (the first: %s, %d heads, %d of keys, %d x %d, %s, "
-         "active %d, buffer %d), ranks `%s`, on %s; copies move %.0f GB/s (read "
-         "and written)\n",
-         result.model.c_str(), result.layers, shape.type.c_str(), shape.heads,
-         shape.keyHeads, shape.dv, shape.dk, result.storage.c_str(),
-         result.active, result.buffer, result.profile.c_str(),
-         result.device.c_str(), result.copyBandwidth / 1e9);
+  // Paths and lists of layers may be longer than a line of append().
+  text += "`" + result.model + "`, ";
+  append(text, "%d layers (the first: %s, %d heads, %d of keys, %d x %d), ",
+         result.layers, shape.type.c_str(), shape.heads, shape.keyHeads,
+         shape.dv, shape.dk);
+  text += ss_tools::describe(result.states) + ", ranks `" + result.profile +
+          "`, on " + result.device;
+  append(text, "; copies move %.0f GB/s (read and written)\n",
+         result.copyBandwidth / 1e9);
   for (const std::string &note : result.notes)
     append(text, "\n%s\n", note.c_str());
   if (!baselines.machine.empty())
@@ -319,10 +332,10 @@ std::string ss_bench::formatJson(const BenchResult &result,
   ordered_json root;
   root["model"] = result.model;
   root["storage"] = result.storage;
-  root["active"] = result.active;
-  root["buffer"] = result.buffer;
+  root["states"] = ss_tools::asJson(result.states);
   root["profile"] = result.profile;
   root["device"] = result.device;
+  root["machine"] = asJson(result.machine);
   root["layers"] = result.layers;
   const ShapeName &shape = result.shape;
   root["shape"] = {{"type", shape.type},

@@ -102,20 +102,26 @@ void DecodeBench::follow(Followed &state, int32_t set, bool compacts) {
 /// components of that number do: up to 1.16 times on random data.
 constexpr double kPivotedLoss = 1.5;
 
+/// What rows of the layer's storage may change of a state. Both sides of new rows;
+/// stochastically by up to twice as much.
+double DecodeBench::allowedRounding(const LayerManifest &layer) {
+  return kStateTolerance +
+         (layer.stochastic ? 8 : 4) * roundingOf(layer.storage);
+}
+
 /// What a compaction may change of each head, as a share of |H|; empty where the
 /// policy has no bound that the state alone gives. `relative`: of every component
 /// that is gone, the weight was below the threshold. `fixed`: all components
-/// take part, and the best R of them stay. A dense state loses nothing but the
-/// digits of its storage.
+/// take part, and the best R of them stay; with a sink, of what is orthogonal to
+/// the mean value. A dense state loses nothing but the digits of its storage.
 std::vector<double>
 DecodeBench::allowedLosses(const Followed &state,
                            const std::vector<int32_t> &after) const {
   const LayerManifest &layer = layers()[state.layer];
-  if (layer.sinkForm)
-    return {};
   std::vector<double> losses;
   if (layer.policy.kind == PolicyKind::Fixed) {
-    losses = state.recurrence.tails(int32_t(layer.policy.value));
+    losses = state.recurrence.tails(int32_t(layer.policy.value),
+                                    meansOf(state));
     for (double &loss : losses)
       loss *= kPivotedLoss;
   } else if (layer.policy.kind == PolicyKind::Relative) {
@@ -131,10 +137,36 @@ DecodeBench::allowedLosses(const Followed &state,
       losses.push_back(dropped * shapes.of(state.layer).data->threshold());
     }
   }
-  // Both sides of new rows; stochastically by up to twice as much.
   for (double &loss : losses)
-    loss += kStateTolerance +
-            (layer.stochastic ? 8 : 4) * roundingOf(layer.storage);
+    loss += allowedRounding(layer);
+  return losses;
+}
+
+/// Of form sink [heads, dv]; otherwise empty.
+std::span<const float> DecodeBench::meansOf(const Followed &state) const {
+  if (!layers()[state.layer].sinkForm)
+    return {};
+  return shapes.of(state.layer).data->meanValues();
+}
+
+/// What a compaction changed of each head, as a share of what it may. A sink is
+/// never truncated: what a state has of its mean value stays.
+std::vector<double>
+DecodeBench::lossesOf(const Followed &state, const std::vector<float> &now,
+                      const std::vector<double> &allowed) const {
+  if (allowed.empty())
+    return {};
+  std::vector<double> losses = state.recurrence.stateErrors(now);
+  for (size_t head = 0; head < losses.size(); ++head)
+    losses[head] /= allowed[head];
+  if (meansOf(state).empty())
+    return losses;
+  const std::vector<double> ofSinks =
+      state.recurrence.sinkErrors(now, meansOf(state));
+  for (size_t head = 0; head < losses.size(); ++head)
+    losses[head] =
+        std::max(losses[head],
+                 ofSinks[head] / allowedRounding(layers()[state.layer]));
   return losses;
 }
 
@@ -146,14 +178,13 @@ void DecodeBench::checkCompacted(Followed &state,
   StateEngine &engine = states->engine();
   engine.ranks(int32_t(state.layer), state.slot, after.data());
   engine.status(int32_t(state.layer), state.slot, status.data());
-  const std::vector<double> errors = state.recurrence.stateErrors(now);
-  const std::vector<double> allowed = allowedLosses(state, after);
-  for (size_t head = 0; head < allowed.size(); ++head)
+  const std::vector<double> losses =
+      lossesOf(state, now, allowedLosses(state, after));
+  for (size_t head = 0; head < losses.size(); ++head)
     if (status[head] == 0)
-      found.compactionError =
-          std::max(found.compactionError, errors[head] / allowed[head]);
+      found.compactionError = std::max(found.compactionError, losses[head]);
   ++found.checkedCompactions;
-  found.judgedCompactions += !allowed.empty();
+  found.judgedCompactions += !losses.empty();
   state.ranks = after;
   state.recurrence.set(now);
 }

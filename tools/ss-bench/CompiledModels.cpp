@@ -154,11 +154,12 @@ sinkstate::PackageOptions packageOptions(const BenchOptions &options) {
 Status setStorage(mlir::ModuleOp graph, const BenchOptions &options) {
   if (options.storage.empty())
     return std::nullopt;
-  auto storage = ss::symbolizeStorage(options.storage);
+  llvm::Expected<sinkstate::Storages> storage =
+      sinkstate::parseStorages(options.storage);
   if (!storage)
-    return Error{"found '--storage " + options.storage + "'; expected " +
-                 ss::listKeywords<ss::Storage>()};
-  graph->walk([&](ss::LayerOp layer) { layer.setStorage(*storage); });
+    return Error{"--storage: " + llvm::toString(storage.takeError())};
+  graph->walk(
+      [&](ss::LayerOp layer) { layer.setStorage(storage->of(layer.getType())); });
   return std::nullopt;
 }
 

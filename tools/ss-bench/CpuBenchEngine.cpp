@@ -75,6 +75,7 @@ public:
            (threads == 1 ? " thread" : " threads") +
            (processorTime ? " (times are the processor's)" : "");
   }
+  MachineFacts facts() const override { return {processorName(), "", ""}; }
   double copyBandwidth(size_t bytes) override;
   bool measuresTogether() const override { return true; }
   std::unique_ptr<BenchEngine>
@@ -124,6 +125,7 @@ CpuBenchEngine::CpuBenchEngine(std::shared_ptr<const Package> loaded,
       shapes(shapes), package(std::move(loaded)),
       states(std::make_unique<Engine>(package, engineOptions(options, batch))),
       ranks(package->manifest().layers.size()), inputs(shapes.all.size()) {
+  setMeanValues(*states, package->manifest(), shapes);
   for (int32_t row = 0; row < batch; ++row)
     slots.push_back(states->allocateSlot(nullptr));
   for (const LayerManifest &layer : layers())

@@ -42,6 +42,7 @@ public:
   explicit CudaMachine(int32_t device) : session(device) {}
 
   std::string description() const override { return session.description(); }
+  MachineFacts facts() const override { return session.facts(); }
   double copyBandwidth(size_t bytes) override {
     return session.copyBandwidth(bytes);
   }
@@ -75,6 +76,7 @@ CudaBenchEngine::CudaBenchEngine(CudaSession &session,
       states(std::make_unique<Engine>(
           package, engineOptions(options, package->manifest(), batch),
           session.sharedDriver())) {
+  setMeanValues(*states, package->manifest(), shapes);
   std::vector<int32_t> list;
   for (int32_t row = 0; row < batch; ++row)
     list.push_back(states->allocateSlot(session.stream()));

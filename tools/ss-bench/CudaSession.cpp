@@ -6,6 +6,8 @@
 #include "sinkstate/sinkstate.h"
 
 #include <algorithm>
+#include <cctype>
+#include <fstream>
 
 using namespace sinkstate::runtime;
 using namespace sinkstate::runtime::cuda;
@@ -13,6 +15,17 @@ using namespace ss_bench;
 
 static CUdeviceptr addressOf(const void *memory) {
   return reinterpret_cast<CUdeviceptr>(memory);
+}
+
+/// The first number with a dot that the kernel module says of itself; empty where
+/// the system has none, as beside a fake driver.
+static std::string driverVersion() {
+  std::ifstream file("/proc/driver/nvidia/version");
+  for (std::string word; file >> word;)
+    if (std::isdigit(static_cast<unsigned char>(word[0])) &&
+        word.find('.') != std::string::npos)
+      return word;
+  return "";
 }
 
 CudaSession::CudaSession(int32_t device)
@@ -36,6 +49,10 @@ CudaSession::~CudaSession() {
 std::string CudaSession::description() const {
   return context->name() + ", driver for CUDA " +
          versionText(library->version());
+}
+
+MachineFacts CudaSession::facts() const {
+  return {context->name(), versionText(library->version()), driverVersion()};
 }
 
 void *CudaSession::allocate(size_t bytes) {

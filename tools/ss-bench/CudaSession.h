@@ -2,6 +2,8 @@
 #ifndef SS_BENCH_CUDASESSION_H
 #define SS_BENCH_CUDASESSION_H
 
+#include "Measured.h"
+
 #include "cuda/Context.h"
 
 #include <cstdint>
@@ -25,6 +27,7 @@ public:
 
   /// "NVIDIA H200, driver for CUDA 13.0"
   std::string description() const;
+  MachineFacts facts() const;
   const sinkstate::runtime::cuda::Driver &driver() const { return *library; }
   std::shared_ptr<const sinkstate::runtime::cuda::Driver> sharedDriver() const {
     return library;

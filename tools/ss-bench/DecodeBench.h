@@ -54,6 +54,11 @@ private:
   void follow(Followed &state, int32_t set, bool compacts);
   std::vector<double> allowedLosses(const Followed &state,
                                     const std::vector<int32_t> &after) const;
+  static double allowedRounding(const LayerManifest &layer);
+  std::span<const float> meansOf(const Followed &state) const;
+  std::vector<double> lossesOf(const Followed &state,
+                               const std::vector<float> &now,
+                               const std::vector<double> &allowed) const;
   void checkCompacted(Followed &state, const std::vector<float> &states);
 
   int32_t batch, period;

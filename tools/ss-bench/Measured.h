@@ -2,6 +2,8 @@
 #ifndef SS_BENCH_MEASURED_H
 #define SS_BENCH_MEASURED_H
 
+#include "PackageLayers.h"
+
 #include "engine/MemoryParts.h"
 
 #include <array>
@@ -144,12 +146,21 @@ struct StartResult {
   double cold = 0, cached = 0, beside = 0;
 };
 
+/// What ran the kernels, for programs; empty where nothing says so.
+struct MachineFacts {
+  std::string name;   ///< of the GPU or the processor
+  std::string cuda;   ///< the newest CUDA that the driver serves: "13.0"
+  std::string driver; ///< the driver's own version: "580.95.05"
+};
+
 /// All that one call of ss-bench found.
 struct BenchResult {
   std::string model; ///< a package, a preset or a graph
-  std::string storage; ///< of the first layer
+  std::string storage; ///< of all layers: "f16"; "fp8 and f16"
   OfForms<std::string> denseStorage; ///< the same of the dense forms there are
-  int32_t buffer = 0, active = 0;
+  /// How the states of every layer are kept, as the manifest says.
+  std::vector<ss_tools::PackageLayer> states;
+  MachineFacts machine;
   std::string profile, device;
   std::vector<std::string> notes; ///< what a reader must know, in lines
   ShapeName shape; ///< of the first layer

@@ -13,6 +13,20 @@ namespace {
 
 constexpr double kGateBound = -5;
 
+using Matrix =
+    Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+/// The direction of a head's mean value; zeros where it has no sink.
+Eigen::VectorXd directionOf(std::span<const float> means, int64_t head,
+                            int64_t dv) {
+  if (means.empty())
+    return Eigen::VectorXd::Zero(dv);
+  const Eigen::VectorXd mean =
+      Eigen::Map<const Eigen::VectorXf>(&means[size_t(head * dv)], dv)
+          .cast<double>();
+  return mean.isZero(0) ? mean : mean.normalized();
+}
+
 double softplus(double x) { return x > 20 ? x : std::log1p(std::exp(x)); }
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
@@ -131,13 +145,14 @@ Recurrence::stateErrors(const std::vector<float> &states) const {
 
 /// From the eigenvalues of the Gram matrix, of the shorter side: rounding of
 /// 1e-16 |H|^2 there is 1e-8 |H| here.
-std::vector<double> Recurrence::tails(int32_t rank) const {
-  using Matrix =
-      Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+std::vector<double> Recurrence::tails(int32_t rank,
+                                      std::span<const float> means) const {
   std::vector<double> shares;
   for (int64_t head = 0; head < layer.heads; ++head) {
-    const Eigen::Map<const Matrix> state(&h[size_t(head * size())], layer.dv,
-                                         layer.dk);
+    Matrix state = Eigen::Map<const Matrix>(&h[size_t(head * size())], layer.dv,
+                                            layer.dk);
+    const Eigen::VectorXd sink = directionOf(means, head, layer.dv);
+    state -= sink * (sink.transpose() * state);
     Eigen::MatrixXd gram;
     if (layer.dv <= layer.dk)
       gram.noalias() = state * state.transpose();
@@ -154,4 +169,24 @@ std::vector<double> Recurrence::tails(int32_t rank) const {
                      std::max(norm(head), 1e-30));
   }
   return shares;
+}
+
+std::vector<double>
+Recurrence::sinkErrors(const std::vector<float> &states,
+                       std::span<const float> means) const {
+  std::vector<double> errors;
+  for (int64_t head = 0; head < layer.heads; ++head) {
+    const Eigen::Map<const Matrix> state(&h[size_t(head * size())], layer.dv,
+                                         layer.dk);
+    using Single = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic,
+                                 Eigen::RowMajor>;
+    const Eigen::Map<const Single> other(&states[size_t(head * size())],
+                                         layer.dv, layer.dk);
+    const Eigen::VectorXd sink = directionOf(means, head, layer.dv);
+    const double error =
+        (sink.transpose() * (other.cast<double>() - state)).norm() /
+        std::max(norm(head), 1e-30);
+    errors.push_back(std::isfinite(error) ? error : HUGE_VAL);
+  }
+  return errors;
 }

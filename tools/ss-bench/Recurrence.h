@@ -5,6 +5,7 @@
 #include "package/Manifest.h"
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace ss_bench {
@@ -51,7 +52,14 @@ public:
 
   /// What the best approximation of every head by `rank` components leaves out,
   /// |H - H_rank| / |H|, from the singular values.
-  std::vector<double> tails(int32_t rank) const;
+  /// With mean values [heads, dv]: of what is orthogonal to a head's, the same
+  /// share of all of H; a head whose mean value is zeros has no sink.
+  std::vector<double> tails(int32_t rank,
+                            std::span<const float> means = {}) const;
+  /// What other states differ by in the direction of the heads' mean values,
+  /// |vbar^T (H' - H)| / (|vbar| |H|).
+  std::vector<double> sinkErrors(const std::vector<float> &states,
+                                 std::span<const float> means) const;
 
 private:
   double logDecay(const TokenInputs &token, const Semantics &semantics,

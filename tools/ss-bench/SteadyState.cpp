@@ -68,7 +68,8 @@ bool SteadyState::serves(const Layer &other) const {
          layer.dk == other.dk && layer.hasBeta == other.hasBeta &&
          layer.channelDecay == other.channelDecay &&
          layer.denseForm == other.denseForm &&
-         layer.deferred == other.deferred && layer.rank == other.rank &&
+         layer.deferred == other.deferred &&
+         layer.sinkForm == other.sinkForm && layer.rank == other.rank &&
          layer.policy.kind == other.policy.kind &&
          layer.policy.value == other.policy.value;
 }

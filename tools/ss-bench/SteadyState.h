@@ -52,6 +52,9 @@ public:
   /// Rows [v | u] of unit vectors for `slots` requests whose states have
   /// `capacity` rows each. Row 0 is the direction that the inputs come back to.
   std::vector<float> rows(int32_t slots, int64_t capacity);
+  /// [heads, dv], of a layer of form sink: the unit vector that values come back
+  /// to, and of row 0. The other rows are orthogonal to it.
+  const std::vector<float> &meanValues() const { return values; }
   /// Falls geometrically from 1 to just above what the policy drops.
   void weights(int32_t rank, float *out) const;
 

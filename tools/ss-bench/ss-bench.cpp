@@ -134,6 +134,20 @@ void serve(BenchMachine &machine, const BenchModels &models,
   }
 }
 
+/// "f16"; of layers that differ "fp8 and f16".
+std::string storagesOf(const sinkstate::runtime::Manifest &manifest) {
+  std::vector<std::string> names;
+  for (const auto &layer : manifest.layers) {
+    const std::string name = sinkstate::runtime::storageName(layer.storage);
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      names.push_back(name);
+  }
+  std::string text;
+  for (const std::string &name : names)
+    text += (text.empty() ? "" : " and ") + name;
+  return text;
+}
+
 void describe(BenchResult &result, const BenchModels &models,
               const BenchOptions &options) {
   const auto &layers = models.ours->manifest().layers;
@@ -142,12 +156,11 @@ void describe(BenchResult &result, const BenchModels &models,
   result.layers = int32_t(layers.size());
   const auto &first = layers.front();
   result.shape = {first.type, first.heads, first.keyHeads, first.dv, first.dk};
-  result.storage = sinkstate::runtime::storageName(first.storage);
-  result.buffer = first.buffer, result.active = first.active;
+  result.states = ss_tools::readPackageLayers(models.folder);
+  result.storage = storagesOf(models.ours->manifest());
   for (DenseForm form : kDenseForms)
     if (models.dense[form])
-      result.denseStorage[form] = sinkstate::runtime::storageName(
-          models.dense[form]->manifest().layers.front().storage);
+      result.denseStorage[form] = storagesOf(models.dense[form]->manifest());
 }
 
 /// Says where the profile has larger ranks than states may have in factors.
@@ -195,6 +208,7 @@ int measure(const BenchModels &models, const BenchOptions &options,
                            ? openCuda(options.ordinal)
                            : openCpu(options.threads, options.processorTime);
   result.device = machine->description();
+  result.machine = machine->facts();
   if (options.device == DeviceKind::Cuda)
     result.device += options.rows == RowMemory::Pools
                          ? ", rows in pools"

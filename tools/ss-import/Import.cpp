@@ -6,6 +6,7 @@
 #include "tools/ss-import/ModelFamilies.h"
 
 #include "mlir/IR/Verifier.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -23,6 +24,45 @@ static constexpr unsigned kMostNestedLevels = 256;
 //===----------------------------------------------------------------------===//
 // Options
 //===----------------------------------------------------------------------===//
+
+ss::Storage Storages::of(ss::LayerType type) const {
+  for (const auto &[of, storage] : named)
+    if (of == type)
+      return storage;
+  return others;
+}
+
+llvm::Expected<Storages> sinkstate::parseStorages(StringRef text) {
+  const auto fail = [&](const llvm::Twine &found) {
+    return llvm::createStringError(
+        "storage is '" + text + "'" + found + ", expected " +
+        ss::listKeywords<ss::Storage>() +
+        ", and behind it +TYPE=STORAGE for layers of a type (" +
+        ss::listKeywords<ss::LayerType>() + "), such as fp8+kda=f16");
+  };
+  SmallVector<StringRef> parts;
+  text.split(parts, '+');
+  Storages result;
+  for (auto [i, part] : llvm::enumerate(parts)) {
+    auto [name, value] = part.split('=');
+    std::optional<ss::Storage> storage =
+        ss::symbolizeStorage(i == 0 ? part : value);
+    std::optional<ss::LayerType> type;
+    if (i > 0)
+      type = ss::symbolizeLayerType(name);
+    if (!storage || (i > 0 && !type))
+      return fail("");
+    if (!type) {
+      result.others = *storage;
+      continue;
+    }
+    for (const auto &[of, other] : result.named)
+      if (of == *type)
+        return fail(", which names " + name + " twice");
+    result.named.push_back({*type, *storage});
+  }
+  return result;
+}
 
 llvm::Error sinkstate::setPolicy(ImportOptions &options, StringRef text) {
   auto [word, number] = text.split(':');
@@ -72,6 +112,9 @@ static void buildLayer(OpBuilder &builder, Location loc,
                        const LayerDescription &layer,
                        const ImportOptions &options) {
   MLIRContext *context = builder.getContext();
+  const ss::Storage storage = options.storage.of(layer.type);
+  const bool roundsNothing =
+      storage == ss::Storage::f32 && !options.storage.named.empty();
   auto i64 = [&](int64_t value) { return builder.getI64IntegerAttr(value); };
   auto f64 = [&](double value) { return builder.getF64FloatAttr(value); };
   ss::LayerOp::create(
@@ -86,8 +129,8 @@ static void buildLayer(OpBuilder &builder, Location loc,
       i64(options.active), i64(options.buffer),
       options.core ? ss::CoreKindAttr::get(context, *options.core)
                    : ss::CoreKindAttr(),
-      ss::StorageAttr::get(context, options.storage),
-      options.rounding == ss::Rounding::nearest
+      ss::StorageAttr::get(context, storage),
+      options.rounding == ss::Rounding::nearest || roundsNothing
           ? ss::RoundingAttr()
           : ss::RoundingAttr::get(context, options.rounding),
       ss::FormAttr::get(context, options.form), f64(layer.betaScale),
@@ -114,6 +157,13 @@ static ImportResult buildModule(StringRef name,
       resolveOptions(given, UnknownLoc::get(loc.getContext()));
   if (failed(options))
     return failure();
+  for (const auto &[type, storage] : options->storage.named)
+    if (llvm::none_of(layers, [type = type](const LayerDescription &layer) {
+          return layer.type == type;
+        }))
+      return emitError(loc) << "has no layer of type "
+                            << ss::stringifyLayerType(type)
+                            << ", expected the storage of a type that it has";
   OwningOpRef<ModuleOp> module(ModuleOp::create(loc));
   OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
   auto model = ss::ModelOp::create(builder, loc, makeSymbol(name));

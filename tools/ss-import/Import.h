@@ -12,11 +12,24 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <optional>
+#include <utility>
 
 namespace sinkstate {
+
+/// The element types of stored rows, by layer type.
+struct Storages {
+  ss::Storage others = ss::Storage::f32; ///< of types that are not named
+  llvm::SmallVector<std::pair<ss::LayerType, ss::Storage>> named;
+
+  ss::Storage of(ss::LayerType type) const;
+};
+
+/// "fp8", "fp8+kda=f16", "f32+gdn=fp8+mamba2=fp8"; each type once.
+llvm::Expected<Storages> parseStorages(llvm::StringRef text);
 
 /// How the states of all recurrent layers are kept.
 struct ImportOptions {
@@ -27,8 +40,10 @@ struct ImportOptions {
   int64_t buffer = 8;
   int64_t draft = 0;
   std::optional<ss::CoreKind> core; ///< not set: the layer types' defaults
-  ss::Storage storage = ss::Storage::f32;
-  ss::Rounding rounding = ss::Rounding::nearest; ///< of a narrower storage
+  Storages storage;
+  /// Of storages narrower than f32. Where types have storages of their own, f32
+  /// ones round nothing; one for all of them must be narrow.
+  ss::Rounding rounding = ss::Rounding::nearest;
   ss::Form form = ss::Form::factored;
 };
 

@@ -57,13 +57,12 @@ static cl::opt<ss::CoreKind> core(
     cl::values(clEnumValN(ss::CoreKind::svd, "svd", "singular values"),
                clEnumValN(ss::CoreKind::qr, "qr", "pivoted orthogonalisation")),
     cl::cat(category));
-static cl::opt<ss::Storage> storage(
-    "storage", cl::desc("Element type of stored rows"),
-    cl::values(clEnumValN(ss::Storage::f32, "f32", "32 bits (default)"),
-               clEnumValN(ss::Storage::f16, "f16", "16 bits, IEEE"),
-               clEnumValN(ss::Storage::bf16, "bf16", "16 bits, bfloat"),
-               clEnumValN(ss::Storage::fp8, "fp8", "8 bits, e4m3")),
-    cl::init(ss::Storage::f32), cl::cat(category));
+static cl::opt<std::string> storage(
+    "storage",
+    cl::desc("Element type of stored rows: f32 (default), f16 (IEEE), bf16 or "
+             "fp8 (e4m3), and behind it +TYPE=STORAGE for layers of a type: "
+             "fp8+kda=f16"),
+    cl::value_desc("storage"), cl::init("f32"), cl::cat(category));
 static cl::opt<ss::Rounding> rounding(
     "rounding", cl::desc("How stored rows are rounded"),
     cl::values(clEnumValN(ss::Rounding::nearest, "nearest",
@@ -97,7 +96,10 @@ static llvm::Expected<ImportOptions> readOptions() {
   options.draft = draft;
   if (core.getNumOccurrences())
     options.core = core;
-  options.storage = storage;
+  llvm::Expected<Storages> storages = parseStorages(storage);
+  if (!storages)
+    return storages.takeError();
+  options.storage = *storages;
   options.rounding = rounding;
   if (form.getNumOccurrences() && options.form == ss::Form::sink &&
       form != ss::Form::sink)

@@ -48,8 +48,9 @@ const ValueOption valueOptions[] = {
      "table. --svg then draws bytes against KL"},
     {"core", &OptionTexts::core, "svd|qr",
      "how a compaction decomposes (by layer type)"},
-    {"storage", &OptionTexts::storage, "f32|f16|bf16|fp8",
-     "element type of stored rows (f32); the dense run keeps f32"},
+    {"storage", &OptionTexts::storage, "f32|f16|bf16|fp8[+TYPE=STORAGE]",
+     "element type of stored rows (f32), and of those of layers of a type: "
+     "fp8+kda=f16; the dense run keeps f32"},
     {"rounding", &OptionTexts::rounding, "nearest|stochastic",
      "how rows are rounded to it (nearest)"},
     {"active", &OptionTexts::active, "A",

@@ -53,11 +53,11 @@ class CompiledKernels : public Kernels {
 public:
   ~CompiledKernels() override { close(); } // before its code goes
   static Result<std::unique_ptr<Kernels>>
-  make(std::unique_ptr<CompiledModel> model, std::string description) {
+  make(std::unique_ptr<CompiledModel> model) {
     auto kernels = std::make_unique<CompiledKernels>();
     kernels->model = std::move(model);
-    kernels->description = std::move(description);
     const std::string &manifest = kernels->model->getManifest();
+    kernels->kept = ss_tools::parsePackageLayers(manifest);
     if (ss_package_from_memory(manifest.data(), manifest.size(),
                                &CompiledModel::lookupKernel,
                                kernels->model.get(), &kernels->handle) != SS_OK)
@@ -81,7 +81,6 @@ public:
 
   static Result<std::unique_ptr<Kernels>> write(mlir::ModuleOp graph,
                                                 bool withInit,
-                                                std::string description,
                                                 const FirstError &errors) {
     auto kernels = std::make_unique<TemporaryPackage>();
     std::string pattern =
@@ -90,13 +89,13 @@ public:
       return Error{pattern + ": cannot create: " + std::strerror(errno) +
                    ", expected a folder for temporary files: set TMPDIR"};
     kernels->folder = pattern;
-    kernels->description = std::move(description);
     sinkstate::PackageOptions options;
     options.cpuLevels.clear();
     options.init = withInit;
     const std::string package = pattern + "/package";
     if (llvm::Error error = sinkstate::writePackage(graph, options, package))
       return errors.take(llvm::toString(std::move(error)));
+    kernels->kept = ss_tools::readPackageLayers(package);
     if (ss_package_open(package.c_str(), &kernels->handle) != SS_OK)
       return Error{ss_last_error()};
     return std::unique_ptr<Kernels>(std::move(kernels));
@@ -131,21 +130,9 @@ sinkstate::ImportOptions importOptions(const RunOptions &options,
   if (options.core != Core::Default)
     result.core = options.core == Core::Qr ? CoreKind::qr : CoreKind::svd;
   // The dense run is what the compressed one is measured against.
-  if (form == StateForm::Factored)
-    switch (options.storage) {
-    case Storage::F32:
-      result.storage = sinkstate::ss::Storage::f32;
-      break;
-    case Storage::F16:
-      result.storage = sinkstate::ss::Storage::f16;
-      break;
-    case Storage::BF16:
-      result.storage = sinkstate::ss::Storage::bf16;
-      break;
-    case Storage::FP8:
-      result.storage = sinkstate::ss::Storage::fp8;
-      break;
-    }
+  if (form == StateForm::Factored) // options were checked: they can be parsed
+    result.storage =
+        llvm::cantFail(sinkstate::parseStorages(toString(options.storage)));
   if (form == StateForm::Factored && options.rounding == Rounding::Stochastic)
     result.rounding = sinkstate::ss::Rounding::stochastic;
   result.policyValue = options.policy.value;
@@ -173,14 +160,12 @@ ss_run::compileKernels(const RunOptions &options, StateForm form) {
                                        importOptions(options, form), &context);
   if (mlir::failed(graph))
     return errors.take(options.model + "/config.json: cannot be imported");
-  std::string description = describeCompaction(options);
   const bool withInit = options.prefill > 0 && form == StateForm::Factored;
   if (options.device == Device::Cuda)
-    return TemporaryPackage::write(**graph, withInit, std::move(description),
-                                   errors);
+    return TemporaryPackage::write(**graph, withInit, errors);
   llvm::Expected<std::unique_ptr<CompiledModel>> model =
       CompiledModel::compile(**graph, withInit);
   if (!model)
     return errors.take(llvm::toString(model.takeError()));
-  return CompiledKernels::make(std::move(*model), std::move(description));
+  return CompiledKernels::make(std::move(*model));
 }

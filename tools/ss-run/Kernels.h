@@ -3,6 +3,7 @@
 #define SINKSTATE_TOOLS_SS_RUN_KERNELS_H
 
 #include "Options.h"
+#include "PackageLayers.h"
 
 #include "sinkstate/sinkstate.h"
 
@@ -17,14 +18,18 @@ class Kernels {
 public:
   virtual ~Kernels();
   const ss_package *package() const { return handle; }
-  /// What a compaction keeps, in words: "relative:0.03, active 8, buffer 8".
-  const std::string &policy() const { return description; }
+  /// How the states of every layer are kept, as the manifest says.
+  const std::vector<ss_tools::PackageLayer> &layers() const { return kept; }
+  /// The same in words, behind the name of a package: "relative:0.03, core qr,
+  /// active 8, buffer 8, storage f32".
+  std::string policy() const { return origin + ss_tools::describe(kept); }
 
 protected:
   void close();
 
   ss_package *handle = nullptr;
-  std::string description;
+  std::string origin; ///< "package FOLDER: "; empty: compiled here
+  std::vector<ss_tools::PackageLayer> kept;
 };
 
 enum class StateForm { Factored, Dense };
@@ -38,8 +43,14 @@ CompilerHalf compilerHalf();
 Result<std::unique_ptr<Kernels>> compileKernels(const RunOptions &options,
                                                 StateForm form);
 
-/// Opens a package folder that ss-compile made.
-Result<std::unique_ptr<Kernels>> openKernels(const std::string &folder);
+/// Turns the dense fallback off where no layer's rows have a dense form; an error
+/// where it was asked for.
+Status settleDenseFallback(const Kernels &kernels, RunOptions &options);
+
+/// Opens a package folder that ss-compile made. One for the dense run has dense
+/// states in f32 in every layer, as compressed ones are measured against.
+Result<std::unique_ptr<Kernels>> openKernels(const std::string &folder,
+                                             StateForm form);
 
 } // namespace ss_run
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 using namespace ss_run;
@@ -245,6 +246,42 @@ void checkOutputs(Checker &checker, const OptionTexts &texts) {
     checker.fail("o", "a value", "it with --calibrate-sink, whose file it is");
 }
 
+std::optional<Storage> storageByName(std::string_view name) {
+  for (Storage storage :
+       {Storage::F32, Storage::F16, Storage::BF16, Storage::FP8})
+    if (name == toString(storage))
+      return storage;
+  return std::nullopt;
+}
+
+/// "fp8", "fp8+kda=f16". That a model has no layers of a type is said where it is
+/// imported.
+void applyStorage(Checker &checker, const std::string &text, Storages &to) {
+  const char *const types[] = {"gdn", "mamba2", "kda"};
+  size_t begin = 0;
+  for (bool first = true; !text.empty() && begin <= text.size(); first = false) {
+    const size_t end = std::min(text.find('+', begin), text.size());
+    const std::string part = text.substr(begin, end - begin);
+    begin = end + 1;
+    const size_t equals = first ? std::string::npos : part.find('=');
+    const std::string type =
+        equals == std::string::npos ? "" : part.substr(0, equals);
+    const auto storage = storageByName(first ? part : part.substr(equals + 1));
+    const auto isOf = [&](const auto &other) { return other.first == type; };
+    const bool known =
+        first || std::find(std::begin(types), std::end(types), type) !=
+                     std::end(types);
+    if (!storage || !known || std::any_of(to.named.begin(), to.named.end(), isOf))
+      return checker.fail("storage", "'" + text + "'",
+                          "f32, f16, bf16 or fp8, and behind it +TYPE=STORAGE "
+                          "once for layers of type gdn, mamba2 or kda");
+    if (first)
+      to.others = *storage;
+    else
+      to.named.emplace_back(type, *storage);
+  }
+}
+
 void applyKernelChoices(Checker &checker, const OptionTexts &texts,
                         RunOptions &options) {
   if (texts.core == "svd")
@@ -253,21 +290,15 @@ void applyKernelChoices(Checker &checker, const OptionTexts &texts,
     options.core = Core::Qr;
   else if (!texts.core.empty())
     checker.fail("core", "'" + texts.core + "'", "svd or qr");
-  if (texts.storage == "f16")
-    options.storage = Storage::F16;
-  else if (texts.storage == "bf16")
-    options.storage = Storage::BF16;
-  else if (texts.storage == "fp8")
-    options.storage = Storage::FP8;
-  else if (!texts.storage.empty() && texts.storage != "f32")
-    checker.fail("storage", "'" + texts.storage + "'", "f32, f16, bf16 or fp8");
+  applyStorage(checker, texts.storage, options.storage);
   if (texts.rounding == "stochastic")
     options.rounding = Rounding::Stochastic;
   else if (!texts.rounding.empty() && texts.rounding != "nearest")
     checker.fail("rounding", "'" + texts.rounding + "'",
                  "nearest or stochastic");
-  if (options.rounding == Rounding::Stochastic &&
-      options.storage == Storage::F32)
+  const Storages &storage = options.storage;
+  if (options.rounding == Rounding::Stochastic && !storage.has(Storage::F16) &&
+      !storage.has(Storage::BF16) && !storage.has(Storage::FP8))
     checker.fail("rounding", "'stochastic' with storage f32, which rounds nothing",
                  "a --storage of f16, bf16 or fp8");
 }
@@ -332,20 +363,49 @@ const char *ss_run::toString(Storage storage) {
   return names[static_cast<int>(storage)];
 }
 
+bool Storages::has(Storage storage) const {
+  return others == storage ||
+         std::any_of(named.begin(), named.end(), [&](const auto &one) {
+           return one.second == storage;
+         });
+}
+
+std::string ss_run::toString(const Storages &storages) {
+  std::string text = toString(storages.others);
+  for (const auto &[type, storage] : storages.named)
+    text += "+" + type + "=" + toString(storage);
+  return text;
+}
+
 const char *ss_run::toString(Rounding rounding) {
   return rounding == Rounding::Nearest ? "nearest" : "stochastic";
 }
 
-std::string ss_run::describeCompaction(const RunOptions &options) {
-  const char *cores[] = {"", ", core svd", ", core qr"};
-  std::string text =
-      toString(options.policy) + cores[static_cast<int>(options.core)] +
-      ", active " + std::to_string(options.active) + ", buffer " +
-      std::to_string(options.buffer);
-  if (options.storage != Storage::F32)
-    text += std::string(", storage ") + toString(options.storage);
-  if (options.rounding != Rounding::Nearest)
-    text += std::string(", rounding ") + toString(options.rounding);
+const char *ss_run::toString(Core core) {
+  const char *names[] = {"default", "svd", "qr"};
+  return names[static_cast<int>(core)];
+}
+
+const char *ss_run::consolidationName(const RunOptions &options) {
+  const char *const modes[] = {"off", "inline", "asynchronous",
+                               "deterministic"};
+  if (options.consolidateEvery == 0)
+    return modes[0];
+  return options.consolidation < 0 ? "default" : modes[options.consolidation];
+}
+
+std::string ss_run::describeEngine(const RunOptions &options) {
+  std::string text = "no consolidation";
+  if (options.consolidateEvery > 0)
+    text = (options.consolidation < 0
+                ? "consolidation"
+                : consolidationName(options) + std::string(" consolidation")) +
+           " every " + std::to_string(options.consolidateEvery) +
+           " compactions";
+  text += std::string(", dense fallback ") +
+          (options.denseFallback ? "on" : "off");
+  if (options.rowCapacity > 0)
+    text += ", " + std::to_string(options.rowCapacity) + " rows a state";
   return text;
 }
 
@@ -374,6 +434,7 @@ Result<RunOptions> ss_run::checkOptions(const OptionTexts &texts,
   options.roundingGiven = !texts.rounding.empty();
   options.activeGiven = !texts.active.empty();
   options.bufferGiven = !texts.buffer.empty();
+  options.denseFallbackGiven = !texts.denseFallback.empty();
 
   auto integer = [&](const char *name, const std::string &text, int &value,
                      int lowest, int highest) {
@@ -403,10 +464,13 @@ Result<RunOptions> ss_run::checkOptions(const OptionTexts &texts,
   applyDenseRun(checker, texts, compiler, options);
   applyPolicy(checker, texts, options);
   applyKernelChoices(checker, texts, options);
-  if (options.storage == Storage::FP8 && texts.denseFallback == "on")
+  // Of packages, and of models that have but some types, their layers say it.
+  const bool bytesAlone = options.storage.others == Storage::FP8 &&
+                          options.storage.named.empty();
+  if (bytesAlone && texts.denseFallback == "on")
     checker.fail("dense-fallback", "'on' with storage fp8, whose rows have no "
                  "dense form", "off, or another --storage");
-  if (options.storage == Storage::FP8)
+  if (bytesAlone)
     options.denseFallback = false;
   checkPackage(checker, options);
   if (checker.status)

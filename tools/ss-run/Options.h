@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ss_run {
@@ -23,6 +24,15 @@ enum class Core { Default, Svd, Qr };
 
 /// Element type of stored rows.
 enum class Storage { F32, F16, BF16, FP8 };
+
+/// The same of all layers, but for those of some types: "fp8+kda=f16".
+struct Storages {
+  Storage others = Storage::F32;
+  std::vector<std::pair<std::string, Storage>> named; ///< "kda"
+
+  /// Whether a layer of any type may have this storage, as far as is said.
+  bool has(Storage storage) const;
+};
 
 /// How rows are rounded to a storage narrower than f32.
 enum class Rounding { Nearest, Stochastic };
@@ -56,7 +66,7 @@ struct RunOptions {
   int prefill = 0; ///< tokens of the compressed run that are dense
   int from = 0;    ///< first token that is measured
   Core core = Core::Default;
-  Storage storage = Storage::F32; ///< of the compressed states
+  Storages storage; ///< of the compressed states
   Rounding rounding = Rounding::Nearest;
   int active = 8;
   int buffer = 8;
@@ -75,7 +85,8 @@ struct RunOptions {
   int log = 0; ///< an ss_log_level: what is printed of the library's messages
   /// Whether the user named the value: a package brings its own.
   bool policyGiven = false, coreGiven = false, storageGiven = false,
-       roundingGiven = false, activeGiven = false, bufferGiven = false;
+       roundingGiven = false, activeGiven = false, bufferGiven = false,
+       denseFallbackGiven = false;
 };
 
 /// "relative:0.03"
@@ -83,10 +94,16 @@ Result<Policy> parsePolicy(std::string_view text);
 std::string toString(const Policy &policy);
 /// "f32", "nearest"
 const char *toString(Storage storage);
+/// "fp8+kda=f16"
+std::string toString(const Storages &storages);
 const char *toString(Rounding rounding);
-/// "relative:0.03, core qr, active 8, buffer 8, storage f16, rounding stochastic";
-/// without the core's default, storage f32 and rounding to nearest.
-std::string describeCompaction(const RunOptions &options);
+/// "svd", "qr", "default": what the layer types prefer.
+const char *toString(Core core);
+/// "off", "inline", "asynchronous", "deterministic", "default".
+const char *consolidationName(const RunOptions &options);
+/// "consolidation every 4 compactions, dense fallback on"; with a fixed number of
+/// rows behind it.
+std::string describeEngine(const RunOptions &options);
 /// "cpu", "cuda:0"
 std::string deviceName(const RunOptions &options);
 
@@ -118,7 +135,7 @@ Result<RunOptions> checkOptions(const OptionTexts &texts,
 /// The same of --calibrate-sink, which takes --model, -o, --tokens and --threads.
 Result<CalibrationOptions> checkCalibration(const OptionTexts &texts);
 /// The runs that --quality asks for: the other options with each of its
-/// policies, "relative:0.03", "relative:0.03/fp8" or
+/// policies, "relative:0.03", "relative:0.03/fp8", "relative:0.03/fp8+kda=f16" or
 /// "relative:0.03/fp8/stochastic", separated by commas. Not empty.
 Result<std::vector<RunOptions>>
 checkVariants(const OptionTexts &texts,

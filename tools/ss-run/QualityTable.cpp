@@ -2,12 +2,14 @@
 
 #include "QualityTable.h"
 
+#include "LayersJson.h"
 #include "Quality.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <deque>
 #include <nlohmann/json.hpp>
+#include <set>
 
 using namespace ss_run;
 using namespace tiny_hybrid;
@@ -23,6 +25,8 @@ struct Progress {
       : variant(variant),
         decoder(model, *variant.states, options.batch, options.threads) {
     result.name = variant.name;
+    result.layers = variant.layers;
+    result.denseFallback = variant.denseFallback;
   }
 
   Status sample() {
@@ -86,6 +90,39 @@ std::string format(const char *pattern, double value) {
   return text;
 }
 
+/// "core qr"; of several layer types perhaps "cores qr and svd".
+std::string coresOf(const QualityTable &table) {
+  std::set<std::string> cores;
+  for (const VariantQuality &variant : table.variants)
+    for (const ss_tools::PackageLayer &layer : variant.layers)
+      if (!layer.core.empty())
+        cores.insert(layer.core);
+  std::string text;
+  for (const std::string &core : cores)
+    text += (text.empty() ? "" : " and ") + core;
+  return (cores.size() > 1 ? ", cores " : ", core ") + text;
+}
+
+/// What was run, so that tables of other runs can be told apart.
+std::string headOf(const QualityTable &table) {
+  RunOptions run = table.run;
+  size_t withDense = 0;
+  for (const VariantQuality &variant : table.variants)
+    withDense += variant.denseFallback;
+  run.denseFallback = withDense > 0;
+  std::string text = run.model + ", " + run.text + ": " +
+                     std::to_string(table.batch) +
+                     (table.batch == 1 ? " request of " : " requests of ") +
+                     std::to_string(table.tokens) + " tokens, states on " +
+                     deviceName(run) + coresOf(table) + ", " +
+                     describeEngine(run);
+  if (withDense > 0 && withDense < table.variants.size())
+    text += " but for rows of 8 bits alone";
+  if (run.prefill > 0)
+    text += ", the first " + std::to_string(run.prefill) + " tokens dense";
+  return text + "\n\n";
+}
+
 } // namespace
 
 Result<QualityTable>
@@ -130,10 +167,10 @@ ss_run::measureQuality(const Model &model, const TokenSource &text,
 }
 
 std::string ss_run::formatQuality(const QualityTable &table) {
-  std::string text =
-      table.from == 0 ? ""
-                      : "Quality and bytes from token " +
-                            std::to_string(table.from) + " on\n\n";
+  std::string text = headOf(table);
+  if (table.from > 0)
+    text += "Quality and bytes from token " + std::to_string(table.from) +
+            " on\n\n";
   text += "| policy and storage | bits per byte (dense " +
       format("%.4f", table.bitsPerByteDense) +
       ") | KL to dense, nats | by quarters | live bytes, mean | live bytes, "
@@ -161,6 +198,19 @@ std::string ss_run::formatQualityJson(const QualityTable &table,
   root["format"] = "ss-run-quality";
   root["version"] = 1;
   root["ss_version"] = version;
+  root["model"] = table.run.model;
+  root["text"] = table.run.text;
+  root["device"] = deviceName(table.run);
+  root["dense"] =
+      table.run.dense == DenseRun::Compiled ? "compiled" : "reference";
+  root["dense_package"] = table.run.densePackage;
+  root["sink"] = table.run.sink;
+  root["core"] = toString(table.run.core);
+  root["consolidate"] = table.run.consolidateEvery;
+  root["consolidation"] = consolidationName(table.run);
+  root["row_capacity"] = table.run.rowCapacity;
+  root["prefill"] = table.run.prefill;
+  root["threads"] = table.run.threads;
   root["tokens"] = table.tokens;
   root["from"] = table.from;
   root["batch"] = table.batch;
@@ -169,11 +219,15 @@ std::string ss_run::formatQualityJson(const QualityTable &table,
   root["variants"] = nlohmann::ordered_json::array();
   for (const VariantQuality &variant : table.variants)
     root["variants"].push_back({{"name", variant.name},
+                                {"states", ss_tools::asJson(variant.layers)},
+                                {"dense_fallback", variant.denseFallback},
                                 {"bits_per_byte", variant.bitsPerByte},
                                 {"kl_nats", variant.divergence},
                                 {"kl_nats_by_quarter", variant.quarters},
                                 {"live_mean", variant.liveMean},
                                 {"live_peak", variant.livePeak},
                                 {"allocated_peak", variant.allocatedPeak}});
-  return root.dump(2) + "\n";
+  // Paths may hold any bytes: what is not UTF-8 is shown as U+FFFD.
+  return root.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
+         "\n";
 }

@@ -3,6 +3,8 @@
 #define SINKSTATE_TOOLS_SS_RUN_QUALITYTABLE_H
 
 #include "Measurement.h"
+#include "Options.h"
+#include "PackageLayers.h"
 
 #include <array>
 #include <string>
@@ -15,10 +17,14 @@ struct Variant {
   std::string name; ///< "relative:0.03/fp8"
   tiny_hybrid::StateBackend *states = nullptr;
   StateProbe *probe = nullptr;
+  std::vector<ss_tools::PackageLayer> layers{};
+  bool denseFallback = false;
 };
 
 struct VariantQuality {
   std::string name;
+  std::vector<ss_tools::PackageLayer> layers; ///< how its states are kept
+  bool denseFallback = false;
   double bitsPerByte = 0;
   double divergence = 0;              ///< nats, from the dense run
   std::array<double, 4> quarters = {}; ///< the same by quarters of the run
@@ -30,6 +36,7 @@ struct QualityTable {
   double bitsPerByteDense = 0;
   int64_t denseBytes = 0; ///< of dense states in f32
   int tokens = 0, from = 0, batch = 0;
+  RunOptions run; ///< what all variants share
   std::vector<VariantQuality> variants;
 };
 

@@ -2,6 +2,8 @@
 
 #include "Report.h"
 
+#include "LayersJson.h"
+
 #include <cstdarg>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -63,17 +65,7 @@ std::string ss_run::formatTable(const Measurement &measurement,
          options.batch == 1 ? "request" : "requests", options.tokens,
          options.threads, options.threads == 1 ? "thread" : "threads",
          deviceName(options).c_str());
-  append(text, "%s, %s, dense fallback %s%s\n\n", policy.c_str(),
-         options.consolidateEvery
-             ? ("consolidation every " +
-                std::to_string(options.consolidateEvery) + " compactions")
-                   .c_str()
-             : "no consolidation",
-         options.denseFallback ? "on" : "off",
-         options.rowCapacity
-             ? (", " + std::to_string(options.rowCapacity) + " rows a state")
-                   .c_str()
-             : "");
+  text += policy + ", " + describeEngine(options) + "\n\n";
   if (options.prefill > 0)
     append(text, "the first %d tokens dense, then compressed\n",
            options.prefill);
@@ -139,6 +131,7 @@ std::string ss_run::formatTiming(const Measurement &measurement,
 std::string ss_run::formatJson(const Measurement &measurement,
                                const RunOptions &options,
                                const std::string &policy,
+                               const std::vector<ss_tools::PackageLayer> &layers,
                                const PhaseTimes &phases,
                                const std::string &version) {
   nlohmann::ordered_json root;
@@ -167,7 +160,9 @@ std::string ss_run::formatJson(const Measurement &measurement,
     root["options"]["buffer"] = options.buffer;
     root["options"]["storage"] = toString(options.storage);
     root["options"]["rounding"] = toString(options.rounding);
+    root["options"]["core"] = toString(options.core);
   }
+  root["states"] = ss_tools::asJson(layers);
   root["bits_per_byte"] = {{"dense", measurement.bitsPerByteDense},
                            {"compressed", measurement.bitsPerByteCompressed}};
   root["kl_nats"] = measurement.divergence;

@@ -4,6 +4,7 @@
 
 #include "Measurement.h"
 #include "Options.h"
+#include "PackageLayers.h"
 #include "StartUp.h"
 
 #include <optional>
@@ -29,9 +30,11 @@ struct PhaseTimes {
 std::string formatTiming(const Measurement &measurement,
                          const PhaseTimes &phases);
 
-/// The same facts for programs; ends with a line break.
+/// The same facts for programs, and how the states of every layer are kept; ends
+/// with a line break.
 std::string formatJson(const Measurement &measurement,
                        const RunOptions &options, const std::string &policy,
+                       const std::vector<ss_tools::PackageLayer> &layers,
                        const PhaseTimes &phases, const std::string &version);
 
 } // namespace ss_run

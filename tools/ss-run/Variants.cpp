@@ -96,8 +96,10 @@ ss_run::checkVariants(const OptionTexts &texts, CompilerHalf compiler) {
 
 std::string ss_run::nameVariant(const RunOptions &options) {
   std::string name = toString(options.policy);
-  if (options.storage != Storage::F32)
-    name += std::string("/") + toString(options.storage);
+  const bool isPlain = options.storage.others == Storage::F32 &&
+                       options.storage.named.empty();
+  if (!isPlain)
+    name += "/" + toString(options.storage);
   if (options.rounding != Rounding::Nearest)
     name += std::string("/") + toString(options.rounding);
   return name;

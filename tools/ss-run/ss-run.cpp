@@ -216,7 +216,7 @@ private:
   static Result<std::unique_ptr<Kernels>>
   make(const RunOptions &options, const std::string &package, StateForm form) {
     return package.empty() ? compileKernels(options, form)
-                           : openKernels(package);
+                           : openKernels(package, form);
   }
 
   Status measureStart(ss_engine_options engine, int batch) {
@@ -230,8 +230,9 @@ private:
 };
 
 Status writeResults(const Measurement &measurement, const RunOptions &options,
-                    const std::string &policy, const PhaseTimes &phases,
+                    const Kernels &kernels, const PhaseTimes &phases,
                     Outputs &outputs) {
+  const std::string policy = kernels.policy();
   std::fputs(formatTable(measurement, options, policy).c_str(), stdout);
   if (options.timing)
     std::fputs(formatTiming(measurement, phases).c_str(), stdout);
@@ -239,7 +240,8 @@ Status writeResults(const Measurement &measurement, const RunOptions &options,
     std::printf("\n%s\n", printable(measurement.generated).c_str());
   if (outputs.json)
     if (Status status = commit(*outputs.json,
-            formatJson(measurement, options, policy, phases, SS_VERSION)))
+            formatJson(measurement, options, policy, kernels.layers(), phases,
+                       SS_VERSION)))
       return status;
   if (outputs.ranks)
     if (Status status = commit(*outputs.ranks,
@@ -252,7 +254,7 @@ Status writeResults(const Measurement &measurement, const RunOptions &options,
   return std::nullopt;
 }
 
-Status run(const RunOptions &options) {
+Status run(RunOptions options) {
   PhaseTimes phases;
   Lap lap;
   Result<Model> model = Model::load(options.model);
@@ -271,6 +273,9 @@ Status run(const RunOptions &options) {
   if (Status status = states.compile(options))
     return status;
   phases.compile = lap();
+  if (Status status =
+          settleDenseFallback(*states.compressedKernels, options))
+    return status;
   if (Status status = states.makeEngines(options, *model))
     return status;
   phases.engines = lap();
@@ -300,15 +305,15 @@ Status run(const RunOptions &options) {
     stats = std::move(*text);
   }
   if (Status status =
-          writeResults(*measurement, options,
-                       states.compressedKernels->policy(), phases, outputs))
+          writeResults(*measurement, options, *states.compressedKernels, phases,
+                       outputs))
     return status;
   std::fputs(stats.c_str(), stdout);
   return tiny_hybrid::finishStandardOutput();
 }
 
 /// All variants beside one dense run.
-Status compareVariants(const std::vector<RunOptions> &variants) {
+Status compareVariants(std::vector<RunOptions> variants) {
   const RunOptions &common = variants.front();
   Result<Model> model = Model::load(common.model);
   if (!model)
@@ -331,11 +336,15 @@ Status compareVariants(const std::vector<RunOptions> &variants) {
   for (size_t i = 0; i < variants.size(); ++i) {
     if (Status status = states[i].compileCompressed(variants[i]))
       return status;
+    const Kernels &kernels = *states[i].compressedKernels;
+    if (Status status = settleDenseFallback(kernels, variants[i]))
+      return status;
     if (Status status = states[i].makeCompressed(variants[i], *model))
       return status;
     probes.push_back(std::make_unique<EngineProbe>(*states[i].compressed));
     compared.push_back({nameVariant(variants[i]), &states[i].decoding(),
-                        probes.back().get()});
+                        probes.back().get(), kernels.layers(),
+                        variants[i].denseFallback});
   }
   ProgressLine line(common.tokens);
   MeasureOptions how;
@@ -350,6 +359,7 @@ Status compareVariants(const std::vector<RunOptions> &variants) {
   line.clear();
   if (!table)
     return table.takeError();
+  table->run = common;
   std::fputs(formatQuality(*table).c_str(), stdout);
   if (outputs.json)
     if (Status status =

@@ -41,7 +41,7 @@ static llvm::cl::opt<std::string> nvrtcCheck(
 static llvm::cl::opt<std::string>
     folder("cuda-folder", llvm::cl::cat(category),
            llvm::cl::desc("where --ssk-to-cuda-files writes its files"),
-           llvm::cl::value_desc("folder"), llvm::cl::init("."));
+           llvm::cl::value_desc("folder"));
 
 static llvm::cl::extrahelp examples(R"(
 EXAMPLES:
@@ -165,7 +165,10 @@ static mlir::LogicalResult writeFile(ssk::KernelOp kernel, llvm::StringRef name,
 
 static mlir::LogicalResult writeFiles(mlir::ModuleOp module, llvm::raw_ostream &out) {
   if (folder.empty())
-    return module.emitError("--cuda-folder is '', expected a folder");
+    return module.emitError(folder.getNumOccurrences() == 0
+                                ? "found no --cuda-folder"
+                                : "--cuda-folder is ''")
+           << ", expected the folder that --ssk-to-cuda-files writes to";
   if (module.getOps<ssk::KernelOp>().empty())
     return module.emitError("holds no ssk.kernel, expected at least one: run convert-ss-to-ssk "
                             "and ssk-prepare first");

@@ -19,6 +19,11 @@ TEST(BenchReport, PrintsTimesAndRatios) {
   const Baselines baselines = *Baselines::parse(kBaselineLines, "times");
   const std::string head = formatHead(result, baselines);
   EXPECT_NE(head.find("copies move 4000 GB/s"), std::string::npos) << head;
+  EXPECT_NE(head.find("3 layers (the first: gdn, 4 heads, 2 of keys, 16 x 32), "
+                      "relative:0.01, core svd, active 8, buffer 16, storage "
+                      "f32, ranks `uniform:8`, on a GPU; "),
+            std::string::npos)
+      << head;
   EXPECT_NE(head.find("* fla_gdn 0.3\n"), std::string::npos) << head;
   EXPECT_NE(head.find("* not run: flashinfer_gdn: not installed\n"),
             std::string::npos)
@@ -178,6 +183,12 @@ TEST(BenchReport, WritesJson) {
   result.start = StartResult{3, 2, 0.5, 1.5, 0.25, 0.125};
   const auto json = nlohmann::json::parse(
       formatJson(result, *Baselines::parse(kBaselineLines, "times")));
+  EXPECT_EQ(json.at("states")[0].at("policy"), "relative:0.01");
+  EXPECT_EQ(json.at("states")[0].at("core"), "svd");
+  EXPECT_EQ(json.at("states")[0].at("rounding"), "nearest");
+  EXPECT_EQ(json.at("machine").at("name"), "a GPU");
+  EXPECT_EQ(json.at("machine").at("cuda"), "13.0");
+  EXPECT_TRUE(json.at("machine").at("driver").is_null());
   EXPECT_EQ(json.at("measurements").size(), 2u);
   EXPECT_EQ(json.at("measurements")[0].at("compaction_us"), 2);
   EXPECT_EQ(json.at("measurements")[0].at("check").at("correct"), true);

@@ -95,4 +95,36 @@ TEST(Recurrence, KnowsWhatTheBestComponentsLeaveOut) {
   }
 }
 
+// vbar c^T, and beside it two components of 2 and 1: the sink takes no part in what
+// a rank leaves out, and only a change in its direction is one of it.
+TEST(Recurrence, LeavesASinkOutOfItsTails) {
+  sinkstate::runtime::LayerManifest layer;
+  layer.type = "mamba2";
+  layer.heads = 2, layer.keyHeads = 1, layer.dv = 3, layer.dk = 4;
+  const std::vector<float> means = {0, 5, 0, 0, 0, 0}; // the second has no sink
+  std::vector<float> state(24);
+  for (size_t head : {0, 1}) {
+    float *h = &state[head * 12];
+    h[0 * 4 + 0] = 2, h[1 * 4 + 1] = 10, h[1 * 4 + 3] = 10, h[2 * 4 + 2] = 1;
+  }
+  Recurrence recurrence(layer);
+  recurrence.set(state);
+  const double norm = std::sqrt(205.0);
+  const std::vector<double> one = recurrence.tails(1, means);
+  EXPECT_NEAR(one[0], 1 / norm, 1e-7);
+  EXPECT_NEAR(one[1], std::sqrt(5.0) / norm, 1e-7);
+  EXPECT_NEAR(recurrence.tails(2, means)[0], 0, 1e-7);
+  EXPECT_NEAR(recurrence.tails(2, means)[1], 1 / norm, 1e-7);
+  EXPECT_NEAR(recurrence.tails(2)[0], 1 / norm, 1e-7) << "a component like others";
+
+  std::vector<float> now = state;
+  now[0 * 4 + 2] = 3; // orthogonal to the mean value
+  EXPECT_NEAR(recurrence.sinkErrors(now, means)[0], 0, 1e-12);
+  now[1 * 4 + 0] = 2;
+  now[12 + 1 * 4 + 0] = 2; // the same where there is no sink
+  const std::vector<double> errors = recurrence.sinkErrors(now, means);
+  EXPECT_NEAR(errors[0], 2 / norm, 1e-7);
+  EXPECT_EQ(errors[1], 0);
+}
+
 } // namespace

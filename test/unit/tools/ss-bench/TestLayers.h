@@ -25,6 +25,13 @@ inline BenchResult someResult() {
   BenchResult result;
   result.model = "some<model>";
   result.storage = "f32";
+  ss_tools::PackageLayer layer;
+  layer.name = "layer0", layer.type = "gdn", layer.form = "factored";
+  layer.policy = "relative:0.01", layer.core = "svd", layer.storage = "f32";
+  layer.rounding = "nearest";
+  layer.active = 8, layer.buffer = 16;
+  result.states = {layer};
+  result.machine = {"a GPU", "13.0", ""};
   result.profile = "uniform:8";
   result.device = "a GPU";
   result.shape = {"gdn", 4, 2, 16, 32};

@@ -42,6 +42,50 @@ TEST_F(ImportTest, ReadsTheExampleModel) {
   EXPECT_TRUE(errors.empty());
 }
 
+TEST_F(ImportTest, GivesLayersOfATypeTheirStorage) {
+  ImportOptions options;
+  auto storages = parseStorages("fp8+kda=f16+mamba2=f32");
+  ASSERT_TRUE(bool(storages)) << llvm::toString(storages.takeError());
+  options.storage = *storages;
+  options.rounding = ss::Rounding::stochastic;
+  ss::ModelOp tiny = model(importConfig(SS_SOURCE_DIR "/examples/tiny-hybrid",
+                                        options, &context));
+  ASSERT_TRUE(tiny) << (errors.empty() ? "" : errors[0]);
+  for (ss::LayerOp layer : tiny.getLayers()) {
+    const ss::Storage expected =
+        layer.getType() == ss::LayerType::gdn    ? ss::Storage::fp8
+        : layer.getType() == ss::LayerType::kda ? ss::Storage::f16
+                                                : ss::Storage::f32;
+    EXPECT_EQ(layer.getStorage(), expected);
+    EXPECT_EQ(layer.getRoundingKind(), expected == ss::Storage::f32
+                                           ? ss::Rounding::nearest
+                                           : ss::Rounding::stochastic);
+  }
+}
+
+TEST_F(ImportTest, RefusesStoragesThatSayNothing) {
+  for (const char *text : {"", "f64", "kda=f16", "fp8+", "fp8+kda", "fp8+f16",
+                           "fp8,kda=f16", "fp8+rwkv=f16", "fp8+kda=f64"}) {
+    auto storages = parseStorages(text);
+    ASSERT_FALSE(bool(storages)) << text;
+    EXPECT_EQ(llvm::toString(storages.takeError()),
+              "storage is '" + std::string(text) +
+                  "', expected f32, f16, bf16 or fp8, and behind it "
+                  "+TYPE=STORAGE for layers of a type (mamba2, gdn or kda), such "
+                  "as fp8+kda=f16");
+  }
+  auto twice = parseStorages("fp8+kda=f16+kda=f32");
+  ASSERT_FALSE(bool(twice));
+  EXPECT_NE(llvm::toString(twice.takeError()).find("which names kda twice"),
+            std::string::npos);
+  ImportOptions options;
+  options.storage = llvm::cantFail(parseStorages("f16+gdn=fp8"));
+  EXPECT_TRUE(failed(importPreset("Kimi-K3", options, &context)));
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_EQ(errors[0], "has no layer of type gdn, expected the storage of a type "
+                       "that it has");
+}
+
 TEST_F(ImportTest, AFixedRankDecidesActiveAndBuffer) {
   ImportOptions options;
   ASSERT_FALSE(setPolicy(options, "fixed:16"));

@@ -97,10 +97,8 @@ TEST(Options, FixedRankSetsActiveAndBuffer) {
             "fixed:16");
 }
 
-TEST(Options, DescribeTheCompaction) {
+TEST(Options, TakeWhatKernelsAreMadeOf) {
   OptionTexts texts = good();
-  EXPECT_EQ(describeCompaction(*checkOptions(texts)),
-            "relative:0.03, active 8, buffer 8");
   texts.policy = "budget:1234567";
   texts.core = "qr";
   texts.buffer = "16";
@@ -108,26 +106,22 @@ TEST(Options, DescribeTheCompaction) {
   ASSERT_TRUE(options) << options.error();
   EXPECT_EQ(options->policy.kind, PolicyKind::Budget);
   EXPECT_EQ(options->core, Core::Qr);
-  EXPECT_EQ(describeCompaction(*options),
-            "budget:1234567, core qr, active 8, buffer 16");
   EXPECT_EQ(errorWith(&OptionTexts::core, "lu"),
             "--core: found 'lu', expected svd or qr");
   texts.storage = "bf16";
   options = checkOptions(texts);
   ASSERT_TRUE(options) << options.error();
-  EXPECT_EQ(options->storage, Storage::BF16);
-  EXPECT_EQ(describeCompaction(*options),
-            "budget:1234567, core qr, active 8, buffer 16, storage bf16");
+  EXPECT_EQ(toString(options->storage), "bf16");
   EXPECT_EQ(errorWith(&OptionTexts::storage, "f64"),
-            "--storage: found 'f64', expected f32, f16, bf16 or fp8");
+            "--storage: found 'f64', expected f32, f16, bf16 or fp8, and behind "
+            "it +TYPE=STORAGE once for layers of type gdn, mamba2 or kda");
   texts.storage = "fp8";
   texts.rounding = "stochastic";
   options = checkOptions(texts);
   ASSERT_TRUE(options) << options.error();
-  EXPECT_EQ(describeCompaction(*options),
-            "budget:1234567, core qr, active 8, buffer 16, storage fp8, "
-            "rounding stochastic");
+  EXPECT_EQ(options->rounding, Rounding::Stochastic);
   EXPECT_FALSE(options->denseFallback);
+  EXPECT_FALSE(options->denseFallbackGiven);
   texts.denseFallback = "on";
   options = checkOptions(texts);
   ASSERT_FALSE(options);
@@ -139,6 +133,51 @@ TEST(Options, DescribeTheCompaction) {
   EXPECT_EQ(errorWith(&OptionTexts::rounding, "stochastic"),
             "--rounding: found 'stochastic' with storage f32, which rounds "
             "nothing, expected a --storage of f16, bf16 or fp8");
+}
+
+TEST(Options, HaveStoragesByLayerType) {
+  OptionTexts texts = good();
+  texts.storage = "fp8+kda=f16+mamba2=f32";
+  texts.rounding = "stochastic";
+  auto options = checkOptions(texts);
+  ASSERT_TRUE(options) << options.error();
+  EXPECT_EQ(toString(options->storage), texts.storage);
+  EXPECT_EQ(options->storage.others, Storage::FP8);
+  EXPECT_TRUE(options->storage.has(Storage::F16));
+  EXPECT_FALSE(options->storage.has(Storage::BF16));
+  EXPECT_TRUE(options->denseFallback) << "rows of 16 bits have a dense form";
+  texts.denseFallback = "on";
+  EXPECT_TRUE(checkOptions(texts));
+  texts.storage = "f32+kda=f32";
+  EXPECT_EQ(checkOptions(texts).error(),
+            "--rounding: found 'stochastic' with storage f32, which rounds "
+            "nothing, expected a --storage of f16, bf16 or fp8");
+  for (const char *wrong : {"fp8,kda=f16", "kda=f16", "fp8+", "fp8+kda", "+fp8",
+                            "fp8+rwkv=f16", "fp8+kda=f64", "fp8+kda=",
+                            "fp8+kda=f16+kda=f32", "fp8+f16"})
+    EXPECT_NE(errorWith(&OptionTexts::storage, wrong)
+                  .find("--storage: found '" + std::string(wrong) + "', expected"),
+              std::string::npos)
+        << wrong;
+}
+
+TEST(Options, DescribeWhatTheEngineDoes) {
+  OptionTexts texts = good();
+  EXPECT_EQ(describeEngine(*checkOptions(texts)),
+            "consolidation every 4 compactions, dense fallback on");
+  texts.consolidation = "asynchronous";
+  texts.denseFallback = "off";
+  auto options = checkOptions(texts);
+  ASSERT_TRUE(options) << options.error();
+  EXPECT_EQ(describeEngine(*options), "asynchronous consolidation every 4 "
+                                      "compactions, dense fallback off");
+  EXPECT_STREQ(consolidationName(*options), "asynchronous");
+  EXPECT_TRUE(options->denseFallbackGiven);
+  options->consolidateEvery = 0;
+  options->rowCapacity = 64;
+  EXPECT_EQ(describeEngine(*options),
+            "no consolidation, dense fallback off, 64 rows a state");
+  EXPECT_STREQ(consolidationName(*options), "off");
 }
 
 TEST(Options, ResolveDefaultsByDevice) {

@@ -11,6 +11,15 @@ using namespace tiny_hybrid;
 
 namespace {
 
+std::vector<ss_tools::PackageLayer> layersOf(const std::string &core) {
+  ss_tools::PackageLayer layer;
+  layer.name = "layer0", layer.type = "gdn", layer.form = "factored";
+  layer.policy = "relative:0.03", layer.core = core;
+  layer.storage = "f16", layer.rounding = "stochastic";
+  layer.active = layer.buffer = 8;
+  return {layer};
+}
+
 class CountingProbe : public StateProbe {
 public:
   explicit CountingProbe(int64_t bytes) : bytes(bytes) {}
@@ -82,12 +91,15 @@ TEST_F(QualityTableTest, ComparesEveryVariantByQuarters) {
   WorseFrom worse(inner, model.config, 8);
   CountingProbe small(10), large(20);
   auto table = measureQuality(model, *text, dense,
-                              {{"exact", &same, &small}, {"worse", &worse, &large}},
+                              {{"exact", &same, &small, layersOf("svd"), true},
+                               {"worse", &worse, &large}},
                               options);
   ASSERT_TRUE(table) << table.error();
   ASSERT_EQ(table->variants.size(), 2u);
   const VariantQuality &exact = table->variants[0], &other = table->variants[1];
   EXPECT_EQ(exact.name, "exact");
+  EXPECT_EQ(exact.layers.at(0).core, "svd");
+  EXPECT_TRUE(exact.denseFallback);
   EXPECT_EQ(exact.divergence, 0);
   EXPECT_EQ(exact.bitsPerByte, table->bitsPerByteDense);
   EXPECT_EQ(exact.liveMean, 85);
@@ -117,7 +129,8 @@ TEST_F(QualityTableTest, BeginsWhereItIsToldTo) {
   EXPECT_GT(found.quarters[3], 0);
   EXPECT_NEAR(found.divergence, found.quarters[3] / 4, 1e-12);
   EXPECT_EQ(found.liveMean, 45) << "eight samples";
-  EXPECT_EQ(formatQuality(*table).rfind("Quality and bytes from token 8 on\n\n|", 0), 0u);
+  EXPECT_NE(formatQuality(*table).find("\n\nQuality and bytes from token 8 on\n\n|"),
+            std::string::npos);
 }
 
 TEST_F(QualityTableTest, NamesTheVariantThatIsNotSound) {
@@ -136,14 +149,17 @@ QualityTable example() {
   table.denseBytes = 1000;
   table.tokens = 4096;
   table.batch = 1;
+  table.run.model = "model", table.run.text = "text";
   table.variants = {
-      {"relative:0.03", 1.0355, 0.0012, {0.001, 0.0011, 0.0012, 0.0015}, 594, 726, 1056},
-      {"a<b", 1.0325, 0, {0, 0, 0, 0}, 200, 200, 400}};
+      {"relative:0.03", layersOf("qr"), true, 1.0355, 0.0012, {0.001, 0.0011, 0.0012, 0.0015}, 594, 726, 1056},
+      {"a<b", layersOf("qr"), true, 1.0325, 0, {0, 0, 0, 0}, 200, 200, 400}};
   return table;
 }
 
 TEST(QualityText, IsAMarkdownTable) {
   EXPECT_EQ(formatQuality(example()),
+            "model, text: 1 request of 4096 tokens, states on cpu, core qr, "
+            "consolidation every 4 compactions, dense fallback on\n\n"
             "| policy and storage | bits per byte (dense 1.0325) | KL to dense, "
             "nats | by quarters | live bytes, mean | live bytes, peak | "
             "allocated, peak |\n"
@@ -154,8 +170,34 @@ TEST(QualityText, IsAMarkdownTable) {
             "200 (20.0 %) | 200 (20.0 %) | 400 |\n");
 }
 
+// Runs with another decomposition, or of another text, can be told apart.
+TEST(QualityText, SaysWhatWasRun) {
+  QualityTable table = example();
+  table.variants[0].layers = layersOf("svd");
+  table.variants[1].denseFallback = false;
+  table.run.prefill = 16;
+  table.run.device = Device::Cuda;
+  table.run.consolidateEvery = 0;
+  table.batch = 2;
+  const std::string text = formatQuality(table);
+  EXPECT_EQ(text.substr(0, text.find('\n')),
+            "model, text: 2 requests of 4096 tokens, states on cuda:0, cores qr "
+            "and svd, no consolidation, dense fallback on but for rows of 8 "
+            "bits alone, the first 16 tokens dense");
+}
+
 TEST(QualityText, IsJsonToo) {
   const auto json = nlohmann::json::parse(formatQualityJson(example(), "1.2"));
+  EXPECT_EQ(json["model"], "model");
+  EXPECT_EQ(json["text"], "text");
+  EXPECT_EQ(json["device"], "cpu");
+  EXPECT_EQ(json["core"], "default");
+  EXPECT_EQ(json["consolidation"], "default");
+  EXPECT_EQ(json["consolidate"], 4);
+  EXPECT_EQ(json["variants"][0]["states"][0]["core"], "qr");
+  EXPECT_EQ(json["variants"][0]["states"][0]["storage"], "f16");
+  EXPECT_EQ(json["variants"][0]["states"][0]["rounding"], "stochastic");
+  EXPECT_EQ(json["variants"][0]["dense_fallback"], true);
   EXPECT_EQ(json["format"], "ss-run-quality");
   EXPECT_EQ(json["variants"][0]["kl_nats_by_quarter"][3], 0.0015);
   EXPECT_EQ(json["variants"][1]["name"], "a<b");

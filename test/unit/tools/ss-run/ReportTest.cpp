@@ -34,6 +34,15 @@ RunOptions options() {
   return options;
 }
 
+std::vector<ss_tools::PackageLayer> layers() {
+  ss_tools::PackageLayer layer;
+  layer.name = "layer0", layer.type = "gdn", layer.form = "sink";
+  layer.policy = "sink:16", layer.core = "svd";
+  layer.storage = "fp8", layer.rounding = "stochastic";
+  layer.active = layer.buffer = 16;
+  return {layer};
+}
+
 TEST(Report, TableShowsEveryFigure) {
   const std::string table = formatTable(sample(), options(), "relative:0.03");
   for (
@@ -53,7 +62,7 @@ TEST(Report, TableShowsEveryFigure) {
 
 TEST(Report, JsonHasTheSameFigures) {
   auto json = nlohmann::json::parse(
-      formatJson(sample(), options(), "relative:0.03", {}, "0.1.0"));
+      formatJson(sample(), options(), "relative:0.03", layers(), {}, "0.1.0"));
   EXPECT_EQ(json["bits_per_byte"]["dense"], 1.25);
   EXPECT_EQ(json["bits_per_byte"]["compressed"], 1.2495);
   EXPECT_EQ(json["kl_nats"], 0.00125);
@@ -70,6 +79,14 @@ TEST(Report, JsonHasTheSameFigures) {
   EXPECT_EQ(json["policy"], "relative:0.03");
   EXPECT_EQ(json["version"], "0.1.0");
   EXPECT_EQ(json["options"]["active"], 8);
+  EXPECT_EQ(json["options"]["core"], "default");
+  const auto &states = json["states"];
+  ASSERT_EQ(states.size(), 1u);
+  EXPECT_EQ(states[0],
+            nlohmann::json::parse(R"({"name": "layer0", "type": "gdn",
+                "form": "sink", "storage": "fp8", "rounding": "stochastic",
+                "policy": "sink:16", "core": "svd", "active": 16,
+                "buffer": 16})"));
   EXPECT_EQ(json["generated_bytes"], (std::vector<int>{'h', 255}));
 }
 
@@ -82,7 +99,7 @@ TEST(Report, SaysWhereRowsRanOut) {
   measurement.tightenedStates = 3;
   EXPECT_NE(formatTable(measurement, options(), "p").find(line),
             std::string::npos);
-  EXPECT_EQ(nlohmann::json::parse(formatJson(measurement, options(), "p", {},
+  EXPECT_EQ(nlohmann::json::parse(formatJson(measurement, options(), "p", {}, {},
                                              "v"))["tightened_states"],
             3);
 }
@@ -90,7 +107,7 @@ TEST(Report, SaysWhereRowsRanOut) {
 TEST(Report, JsonSurvivesPathsThatAreNotText) {
   RunOptions odd = options();
   odd.text = "\xff\xfe";
-  EXPECT_TRUE(nlohmann::json::accept(formatJson(sample(), odd, "p", {}, "v")));
+  EXPECT_TRUE(nlohmann::json::accept(formatJson(sample(), odd, "p", {}, {}, "v")));
 }
 
 TEST(Report, TimingShowsPhases) {
@@ -111,7 +128,7 @@ TEST(Report, ShowsTheStartOfAnEngineOnAGpu) {
                            "  kernels compiled                      9\n"})
     EXPECT_NE(timing.find(line), std::string::npos) << line << "\n" << timing;
   const auto json =
-      nlohmann::json::parse(formatJson(sample(), options(), "p", phases, "v"));
+      nlohmann::json::parse(formatJson(sample(), options(), "p", {}, phases, "v"));
   EXPECT_EQ(json["start_seconds"]["cold"], 2.5);
   EXPECT_EQ(json["start_seconds"]["cached"], 0.25);
   EXPECT_EQ(json["start_seconds"]["beside"], 0.125);
@@ -131,7 +148,7 @@ TEST(Report, NamesTheDeviceAndWhatItDoes) {
             std::string::npos)
       << table;
   const auto json =
-      nlohmann::json::parse(formatJson(sample(), gpu, "p", {}, "v"));
+      nlohmann::json::parse(formatJson(sample(), gpu, "p", {}, {}, "v"));
   EXPECT_EQ(json["options"]["device"], "cuda:1");
   EXPECT_EQ(json["options"]["dense_fallback"], false);
   EXPECT_EQ(json["options"]["consolidate"], 0);

@@ -20,17 +20,19 @@ OptionTexts texts(const std::string &quality) {
 
 TEST(Variants, AreThePoliciesWithTheirStorages) {
   auto variants = checkVariants(
-      texts("relative:0.03,relative:0.1/f16,fixed:16/fp8/stochastic"));
+      texts("relative:0.03,relative:0.1/f16,fixed:16/fp8/stochastic,fixed:8/"
+            "fp8+kda=f16/stochastic"));
   ASSERT_TRUE(variants) << variants.error();
-  ASSERT_EQ(variants->size(), 3u);
-  EXPECT_EQ((*variants)[0].storage, Storage::F32);
+  ASSERT_EQ(variants->size(), 4u);
+  EXPECT_EQ(toString((*variants)[0].storage), "f32");
   EXPECT_EQ((*variants)[1].policy.value, 0.1);
-  EXPECT_EQ((*variants)[1].storage, Storage::F16);
-  EXPECT_EQ((*variants)[2].storage, Storage::FP8);
+  EXPECT_EQ(toString((*variants)[1].storage), "f16");
+  EXPECT_EQ(toString((*variants)[2].storage), "fp8");
   EXPECT_EQ((*variants)[2].rounding, Rounding::Stochastic);
   EXPECT_EQ((*variants)[2].buffer, 16);
   EXPECT_EQ(nameVariant((*variants)[0]), "relative:0.03");
   EXPECT_EQ(nameVariant((*variants)[2]), "fixed:16/fp8/stochastic");
+  EXPECT_EQ(nameVariant((*variants)[3]), "fixed:8/fp8+kda=f16/stochastic");
 }
 
 void expectError(const OptionTexts &given, const std::string &message,
@@ -52,7 +54,8 @@ TEST(Variants, SayWhatIsWrong) {
                                 "from 1 to 32");
   expectError(texts("fixed:8/f64"),
               "--quality 'fixed:8/f64': --storage: found 'f64', expected f32, "
-              "f16, bf16 or fp8");
+              "f16, bf16 or fp8, and behind it +TYPE=STORAGE once for layers of "
+              "type gdn, mamba2 or kda");
   OptionTexts both = texts("fixed:8");
   both.policy = "fixed:16";
   expectError(both, "--quality: found it with --policy, expected one of the "
