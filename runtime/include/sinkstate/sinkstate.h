@@ -203,9 +203,12 @@ typedef struct ss_engine_options {
                                 processors that the process may use, 1 to 8. The
                                 download and the upload have one more each, and
                                 CUDA one that watches the device */
-  int32_t consolidation_lag; /* deterministic: tokens of the request between a
-                                compaction and the landing of its result; -1:
-                                half the layer's buffer */
+  int32_t consolidation_lag; /* deterministic: 0: a result lands before the first
+                                token behind the compaction that made it due (on
+                                CUDA in layers that compact after their tokens);
+                                others, and -1: right before the next compaction.
+                                Nowhere between, so that ss_slot_rollback cannot
+                                forget tokens behind which it has landed */
   int32_t consolidation_cpu_count; /* 0: threads are not pinned */
   const int32_t *consolidation_cpus; /* processors for the threads of
                                 consolidation: download, upload, SVDs, then the

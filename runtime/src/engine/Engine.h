@@ -152,6 +152,7 @@ private:
 
   // handover/Exchange.cpp
   void exportStates(LayerState &layer, int32_t slot, LayerImage &image);
+  void resumeConsolidation(int32_t slot);
   void importStates(LayerState &layer, int32_t slot, const PlacedLayer &placed);
 
   // handover/Dense.cpp
