@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "handover/Counters.h"
 #include "handover/Snapshot.h"
 #include "handover/SnapshotFields.h"
 #include "handover/SnapshotFormat.h"
@@ -363,6 +364,8 @@ SnapshotHeader readSnapshotHeader(Bytes bytes) {
   top.position = getInteger<int64_t>(at + header::position);
   if (top.position < 0)
     malformed("position ", top.position, ", expected 0 or more");
+  if (top.position > kMostPosition)
+    malformed("position ", top.position, ", expected at most 2^62");
   top.fingerprint = fingerprintOf(at + header::fingerprint);
   const auto layers = getInteger<uint32_t>(at + header::layers);
   if (layers < 1 || layers > kMostLayers)

@@ -223,6 +223,16 @@ SlotImage pendingImage(std::vector<uint64_t> sinks = {}) {
   return imageOf({layer});
 }
 
+TEST(SnapshotFormat, PositionsHaveABound) {
+  SlotImage image = imageOf({layerOf(Storage::F32, {1})});
+  image.position = int64_t(1) << 62;
+  EXPECT_EQ(runtime::readSnapshot(written(image)).position, image.position);
+  ++image.position;
+  EXPECT_EQ(refusalOf(written(image), SS_MALFORMED_SNAPSHOT),
+            "the snapshot is damaged: position 4611686018427387905, expected at "
+            "most 2^62");
+}
+
 TEST(SnapshotFormat, SaysWhatIsPending) {
   for (const std::vector<uint64_t> &sinks :
        {std::vector<uint64_t>(), std::vector<uint64_t>{17, 0}}) {
