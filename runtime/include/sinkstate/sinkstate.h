@@ -437,8 +437,9 @@ SS_API ss_result ss_decode_layer(ss_engine *engine, int32_t layer,
 
 /* Ends the step for these requests: their positions advance by one. Call it
  * after the last layer. Negative slots are skipped. SS_INVALID_ARGUMENT where no
- * step has begun, a layer is missing (CUDA), or a slot has no owner or appears twice
- * (CPU). */
+ * step has begun (CUDA), a layer is missing (on the CPU: of one of these slots), or a
+ * slot has no owner or appears twice (CPU); nothing has changed then, and the layer
+ * can still be decoded. */
 SS_API ss_result ss_end_step(ss_engine *engine, const int32_t *slots,
                              int32_t batch, void *stream);
 
