@@ -52,8 +52,11 @@ SS_API ss_result ss_decode_layer_tokens(ss_engine *engine, int32_t layer,
  * they had never been decoded. Between steps. SS_NOT_IN_BUFFER where a layer
  * has compacted one of them or keeps no buffer (form dense); nothing has
  * changed then. Always possible after a call of at most D + 1 tokens, for as
- * many of them, where every layer declares D > 0 draft tokens. On CUDA it comes
- * after what `stream` has and waits for the answer. */
+ * many of them, where every layer declares D > 0 draft tokens. Of a longer call, of
+ * T tokens, the newest D + 1: the others count as steps of one token each, and the
+ * newest as a call of their own, so that n of those forgotten leave T - D - 1 such
+ * steps and a call of D + 1 - n. On CUDA it comes after what `stream` has and waits
+ * for the answer. */
 SS_API ss_result ss_slot_rollback(ss_engine *engine, int32_t slot,
                                   int32_t tokens, void *stream);
 /* The same for slots[i] by tokens[i] (host memory; negative slots are skipped):
@@ -201,8 +204,8 @@ SS_API ss_result ss_state_init(ss_engine *engine, int32_t layer,
                                const ss_init_options *options, void *stream);
 
 /* Tokens that the request of a slot has, all of them in its states: compactions
- * follow it. Between steps; not smaller than what its buffers hold
- * (SS_INVALID_ARGUMENT). */
+ * follow it. Between steps; not smaller than what its buffers hold, and at most
+ * 2^62 (SS_INVALID_ARGUMENT). */
 SS_API ss_result ss_slot_set_position(ss_engine *engine, int32_t slot,
                                       int64_t position, void *stream);
 

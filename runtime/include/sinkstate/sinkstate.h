@@ -203,9 +203,12 @@ typedef struct ss_engine_options {
                                 processors that the process may use, 1 to 8. The
                                 download and the upload have one more each, and
                                 CUDA one that watches the device */
-  int32_t consolidation_lag; /* deterministic: tokens of the request between a
-                                compaction and the landing of its result; -1:
-                                half the layer's buffer */
+  int32_t consolidation_lag; /* deterministic: 0: a result lands before the first
+                                token behind the compaction that made it due (on
+                                CUDA in layers that compact after their tokens);
+                                others, and -1: right before the next compaction.
+                                Nowhere between, so that ss_slot_rollback cannot
+                                forget tokens behind which it has landed */
   int32_t consolidation_cpu_count; /* 0: threads are not pinned */
   const int32_t *consolidation_cpus; /* processors for the threads of
                                 consolidation: download, upload, SVDs, then the
@@ -434,8 +437,9 @@ SS_API ss_result ss_decode_layer(ss_engine *engine, int32_t layer,
 
 /* Ends the step for these requests: their positions advance by one. Call it
  * after the last layer. Negative slots are skipped. SS_INVALID_ARGUMENT where no
- * step has begun, a layer is missing (CUDA), or a slot has no owner or appears twice
- * (CPU). */
+ * step has begun (CUDA), a layer is missing (on the CPU: of one of these slots), or a
+ * slot has no owner or appears twice (CPU); nothing has changed then, and the layer
+ * can still be decoded. */
 SS_API ss_result ss_end_step(ss_engine *engine, const int32_t *slots,
                              int32_t batch, void *stream);
 

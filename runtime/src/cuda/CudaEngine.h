@@ -223,6 +223,7 @@ private:
   /// One layer of a slot, or some heads of it.
   struct SlotTables {
     std::vector<int32_t> rank, status, folds, count;
+    std::vector<int32_t> since; ///< one, ss::FrozenLayer::since; 0: no cadence
     std::vector<int64_t> rowBase;
   };
   std::vector<int64_t> takeRows(int32_t layer, std::span<const int32_t> states,
@@ -231,6 +232,7 @@ private:
   std::vector<int64_t> rowsFor(int32_t layer, std::span<const int32_t> states,
                                std::span<const int32_t> rank,
                                CUstream stream);
+  CUdeviceptr cadenceOf(size_t layer, int32_t slot) const;
   std::vector<SlotTables> tablesOf(int32_t slot, CUstream stream);
   std::vector<PieceMover::HostPiece>
   piecesOf(int32_t layer, int32_t slot, const LayerImage &image,

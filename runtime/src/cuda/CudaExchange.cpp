@@ -35,6 +35,19 @@ void addBuffered(std::vector<HostPiece> &pieces, CUdeviceptr buffer,
          bytesOf(image.data()) + i * bytes, bytes});
 }
 
+/// ss::FrozenLayer::since of a slot with these states: the heads of a GPU's layer
+/// are consolidated together.
+int32_t sinceOf(const LayerImage &image, int32_t active) {
+  constexpr uint32_t kMost = 1 << 24; // of a snapshot that counted further
+  uint32_t compactions = 0;
+  bool missing = false;
+  for (const HeadImage &head : image.heads) {
+    compactions = std::max(compactions, std::min(head.compactions, kMost));
+    missing |= head.svdDue && head.rank > active;
+  }
+  return int32_t(2 * compactions + missing);
+}
+
 } // namespace
 
 /// Blocks of at least `rows[i]` rows for states[i]; what they held is lost.
@@ -57,6 +70,11 @@ std::vector<int64_t> CudaEngine::takeRows(int32_t index,
     bases.push_back(int64_t(states[i]) * places.capacity);
   }
   return bases;
+}
+
+/// Where consolidation keeps a slot's cadence in a layer; 0: nowhere.
+CUdeviceptr CudaEngine::cadenceOf(size_t layer, int32_t slot) const {
+  return consolidator ? consolidator->cadenceOf(layer, slot) : 0;
 }
 
 /// The tables of a slot in every layer, after everything that `stream` has.
@@ -83,6 +101,10 @@ std::vector<CudaEngine::SlotTables> CudaEngine::tablesOf(int32_t slot,
       tables[i].folds.resize(size_t(heads));
     add(places.rowBase, tables[i].rowBase, heads);
     add(places.count, tables[i].count, 1);
+    tables[i].since.resize(1);
+    if (const CUdeviceptr cadence = cadenceOf(i, slot))
+      pieces.push_back({cadence, bytesOf(tables[i].since.data()),
+                        int64_t(sizeof(int32_t))});
   }
   mover->download(pieces, stream);
   return tables;
@@ -149,9 +171,12 @@ SlotImage CudaEngine::exportSlot(int32_t slot, bool contents, Stream given) {
     out.storage = layout.layers[i].sizes.storage;
     if (!out.shape.denseForm)
       out.count = tables[i].count[0];
-    for (size_t head = 0; head < tables[i].rank.size(); ++head)
-      out.heads.push_back({tables[i].rank[head], tables[i].status[head], 0,
-                           uint32_t(tables[i].folds[head])});
+    for (size_t head = 0; head < tables[i].rank.size(); ++head) {
+      const int32_t rank = tables[i].rank[head], since = tables[i].since[0];
+      out.heads.push_back({rank, tables[i].status[head], uint32_t(since / 2),
+                           uint32_t(tables[i].folds[head]),
+                           since % 2 != 0 && rank > manifest.layers[i].active});
+    }
     out.noteSinks(sinks[i]);
     if (!contents)
       continue;
@@ -236,6 +261,7 @@ void CudaEngine::importSlot(int32_t slot, int64_t position,
       table.folds.push_back(int32_t(head.folds));
     }
     table.count = {image.count};
+    table.since = {sinceOf(image, manifest.layers[i].active)};
     if (!image.shape.denseForm) {
       table.rowBase = rowsFor(
           int32_t(i), statesFrom(first, table.rank.size()), table.rank,
@@ -250,6 +276,8 @@ void CudaEngine::importSlot(int32_t slot, int64_t position,
                           bytesOf(table.folds.data()), bytes});
       pieces.push_back({addressOf(places.count + slot * 4),
                         bytesOf(table.count.data()), 4});
+      if (const CUdeviceptr cadence = cadenceOf(i, slot))
+        pieces.push_back({cadence, bytesOf(table.since.data()), 4});
     }
     const auto some =
         piecesOf(int32_t(i), slot, image, placed[i].firstHead,
@@ -277,6 +305,8 @@ void CudaEngine::addForkedTables(size_t index, int32_t from, int32_t to,
     add(places.status, layer.heads * 4);
     if (layout.pooled)
       add(places.folds, layer.heads * 4);
+    if (const CUdeviceptr cadence = cadenceOf(index, from))
+      pieces.push_back({cadence, cadenceOf(index, to), 4});
   }
   add(places.count, 4);
   const int64_t slots = places.sizes.states / layer.heads;

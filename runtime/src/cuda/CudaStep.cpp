@@ -119,7 +119,7 @@ void CudaEngine::beginStep(std::span<const int32_t> slots, Stream stream) {
   CurrentContext current(*context);
   beginAfter(asStream(stream));
   if (consolidator)
-    consolidator->beginStep(asStream(stream));
+    consolidator->beginStep(slots, asStream(stream));
   tendPools(asStream(stream), 0, true);
   // Where a launch fails, those before it are taken back by the next step.
   openStep(captureOf(asStream(stream)));

@@ -27,6 +27,14 @@ bool isDeterministic(const ss_engine_options &options) {
   return options.consolidation == SS_CONSOLIDATION_DETERMINISTIC;
 }
 
+/// Whether an SVD of a state of the slot is due and has not landed.
+bool isDue(const LayerState &layer, int32_t slot) {
+  if (layer.manifest().denseForm)
+    return false;
+  const auto first = layer.svdDue.begin() + layer.firstState(slot);
+  return std::find(first, first + layer.heads(), 1) != first + layer.heads();
+}
+
 int32_t mostJobs(size_t layers, const ss_engine_options &options) {
   // In deterministic mode every slot of every layer may have one.
   return isDeterministic(options)
@@ -179,9 +187,12 @@ bool Consolidator::submit(Job given) {
     scheduler.finish(given, now(), epochs);
     return false;
   }
-  for (const consolidation::Target &target : job->job.targets)
+  for (const consolidation::Target &target : job->job.targets) {
+    const LayerState &layer = layers[size_t(job->job.layer)];
     startedAt[size_t(job->job.layer) * slotCount + size_t(target.slot)] =
-        positionOf(job->job.layer, target.slot);
+        positionOf(job->job.layer, target.slot) -
+        (deterministic ? layer.count[target.slot] : 0); // at the compaction
+  }
   counters.consolidations_started += int64_t(job->states.size());
   pipeline.submit(std::move(job));
   return true;
@@ -196,9 +207,7 @@ void Consolidator::compacted(int32_t index, std::span<const int32_t> slots) {
   Stopwatch time(counters.consolidate_seconds);
   LayerState &layer = layers[size_t(index)];
   for (int32_t slot : slots) {
-    const auto first = layer.svdDue.begin() + layer.firstState(slot);
-    const bool due = std::find(first, first + layer.heads(), 1) !=
-                     first + layer.heads();
+    const bool due = isDue(layer, slot);
     if (!deterministic)
       scheduler.compacted(index, slot, layer.epoch(slot), due, now());
     else if (due)
@@ -210,17 +219,20 @@ void Consolidator::compacted(int32_t index, std::span<const int32_t> slots) {
   }
 }
 
+void Consolidator::resume(int32_t index, int32_t slot) {
+  if (!deterministic || !isDue(layers[size_t(index)], slot))
+    return; // asynchronous mode comes to it at the next compaction
+  Stopwatch time(counters.consolidate_seconds);
+  startDeterministic(index, slot);
+}
+
 void Consolidator::startDeterministic(int32_t layer, int32_t slot) {
   // A former tenant's job may still be under way.
   waitFor(layer, slot);
   Job job = scheduler.single(layer, slot, epochOf(layer, slot), now());
   const uint64_t id = job.id;
-  Landing &place = landing(layer, slot);
-  place.position =
-      positionOf(layer, slot) +
-      (lag >= 0 ? lag : layers[size_t(layer)].manifest().buffer / 2);
   if (submit(std::move(job)))
-    place.job = id;
+    landing(layer, slot).job = id;
 }
 
 //===----------------------------------------------------------------------===//
@@ -346,8 +358,8 @@ void Consolidator::beforeDecode(int32_t layer, std::span<const int32_t> batch,
     return;
   }
   for (int32_t slot : batch)
-    if (slot >= 0 && landing(layer, slot).job != 0 &&
-        positionOf(layer, slot) >= landing(layer, slot).position)
+    if (slot >= 0 && lag == 0 && landing(layer, slot).job != 0 &&
+        layers[size_t(layer)].count[slot] == 0)
       waitFor(layer, slot);
   for (int32_t slot : compacting)
     waitFor(layer, slot);

@@ -7,9 +7,10 @@
 // them, so that a result that lands tokens late is as good as one at once.
 //
 // Asynchronous: decoding never waits, and when a result lands depends on time.
-// Deterministic: a result lands `lag` tokens of the request after the
-// compaction that made it due, at the latest before the next one; a decode that
-// comes to that token earlier than the result waits for it, which is counted.
+// Deterministic: a result lands right before the next compaction of its rows, or,
+// where `lag` is 0, before the first token behind the compaction that made it due.
+// Nowhere between: a rollback could then forget tokens behind which it landed. A
+// decode that comes there earlier than the result waits for it, which is counted.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SINKSTATE_ENGINE_CONSOLIDATOR_H
@@ -39,6 +40,11 @@ public:
   /// so in LayerState::svdDue.
   void compacted(int32_t layer, std::span<const int32_t> slots);
 
+  /// A slot was given the rows of another one, and says in LayerState::svdDue
+  /// which of their SVDs have not landed: deterministic mode makes them again, of
+  /// the same rows, and lands them where those of the other one land.
+  void resume(int32_t layer, int32_t slot);
+
   /// Before a layer is decoded. `compacting`: slots of the batch that are
   /// compacted in this step. On an error nothing has changed.
   void beforeDecode(int32_t layer, std::span<const int32_t> batch,
@@ -52,7 +58,6 @@ private:
   using StateCopy = consolidation::StateCopy;
   /// What deterministic mode knows of a slot in a layer.
   struct Landing {
-    int64_t position = 0;         ///< where it lands
     uint64_t job = 0;             ///< 0: nothing is under way
     std::unique_ptr<HostJob> done;
   };

@@ -143,6 +143,19 @@ void Engine::resetSlot(int32_t slot, Stream) {
   resetStates(slot);
 }
 
+/// Throws where a layer has not taken all tokens of the slot's step.
+void Engine::checkStepEnds(int32_t slot) const {
+  const Slot &owner = slots[size_t(slot)];
+  const int32_t tokens = owner.tokens();
+  for (const LayerState &layer : layers) {
+    const int64_t taken = layer.decodedTokens[size_t(slot)] - owner.position;
+    if (taken < tokens)
+      fail(SS_INVALID_ARGUMENT, "the step of slot ", slot,
+           " ends without layer '", layer.manifest().name, "' (", taken, " of ",
+           tokens, " tokens are decoded), expected every layer to decode them");
+  }
+}
+
 void Engine::endStep(std::span<const int32_t> batch, Stream) {
   ++batches;
   for (int32_t slot : batch) {
@@ -154,6 +167,9 @@ void Engine::endStep(std::span<const int32_t> batch, Stream) {
            " appears twice in the step, expected every slot once");
     slots[size_t(slot)].lastBatch = batches;
   }
+  for (int32_t slot : batch)
+    if (slot >= 0)
+      checkStepEnds(slot);
   for (int32_t slot : batch)
     if (slot >= 0)
       slots[size_t(slot)].endStep();

@@ -133,6 +133,7 @@ private:
     return int32_t(&layer - layers.data());
   }
   void checkSlot(int32_t slot) const;
+  void checkStepEnds(int32_t slot) const;
   void resetStates(int32_t slot);
   /// Brings the counters of allocated bytes up to date.
   void noteAllocation(const LayerState &layer);
@@ -153,6 +154,7 @@ private:
 
   // handover/Exchange.cpp
   void exportStates(LayerState &layer, int32_t slot, LayerImage &image);
+  void resumeConsolidation(int32_t slot);
   void importStates(LayerState &layer, int32_t slot, const PlacedLayer &placed);
 
   // handover/Dense.cpp
@@ -229,8 +231,10 @@ private:
     int32_t stepTokens = kNone;
     static constexpr int32_t kNone = -1;
 
+    /// Of the step that ends; a layer has at least one to decode.
+    int32_t tokens() const { return stepTokens == kNone ? 1 : stepTokens; }
     void endStep() {
-      position += stepTokens == kNone ? 1 : stepTokens;
+      position += tokens();
       stepTokens = kNone;
     }
   };

@@ -59,7 +59,8 @@ void checkConsolidation(const ss_engine_options &options) {
   if (options.consolidation_lag < kDeviceDecides)
     fail(SS_INVALID_ARGUMENT, "options.consolidation_lag is ",
          options.consolidation_lag,
-         ", expected a number of tokens, or -1 for half the layer's buffer");
+         ", expected 0 (results land behind the compaction) or -1 (before the "
+         "next one)");
   const int32_t count = options.consolidation_cpu_count;
   if (count < 0 || (count > 0 && !options.consolidation_cpus))
     fail(SS_INVALID_ARGUMENT, "options.consolidation_cpu_count is ", count,

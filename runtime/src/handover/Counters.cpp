@@ -51,6 +51,9 @@ void checkPosition(const Manifest &manifest, int32_t slot, int64_t position,
   if (position < 0)
     fail(SS_INVALID_ARGUMENT, "position ", position, " of slot ", slot,
          ", expected 0 or more");
+  if (position > kMostPosition)
+    fail(SS_INVALID_ARGUMENT, "position ", position, " of slot ", slot,
+         ", expected at most 2^62");
 }
 
 void checkDistinct(std::span<const int32_t> slots) {

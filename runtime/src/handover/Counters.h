@@ -10,6 +10,9 @@
 
 namespace sinkstate::runtime {
 
+/// Positions that a slot can be given: sums of them and of tokens do not overflow.
+constexpr int64_t kMostPosition = int64_t(1) << 62;
+
 /// The position of a slot and the pairs in its buffers, wherever they are kept.
 struct SlotCounters {
   int64_t position = 0;

@@ -133,6 +133,7 @@ void Engine::adopt(LayerState &layer, const InitialState &initial) {
   layer.rank[state] = form.dense ? -1 : form.rank + sinkRows;
   layer.status[state] = form.status;
   layer.compactions[size_t(state)] = layer.folds[size_t(state)] = 0;
+  layer.svdDue[size_t(state)] = 0; // of rows that are no more
   if (form.dense) {
     layer.writeRows(state, initial.columns.data(), layout.denseFloats);
   } else if (!form.finite) {

@@ -83,7 +83,8 @@ SlotImage Engine::exportSlot(int32_t slot, bool contents, Stream) {
     for (int64_t state = first; state < first + layer.heads(); ++state)
       out.heads.push_back({layer.rank[state], layer.status[state],
                            layer.compactions[size_t(state)],
-                           layer.folds[size_t(state)]});
+                           layer.folds[size_t(state)],
+                           consolidator && layer.svdDue[size_t(state)] != 0});
     out.noteSinks(sinks[size_t(indexOf(layer))]);
     if (contents)
       exportStates(layer, slot, out);
@@ -113,6 +114,9 @@ void Engine::importStates(LayerState &layer, int32_t slot,
     layer.status[state] = head.status;
     layer.compactions[size_t(state)] = head.compactions;
     layer.folds[size_t(state)] = head.folds;
+    layer.svdDue[size_t(state)] =
+        consolidator && head.svdDue &&
+        (head.rank < 0 || head.rank > manifest.active);
     PairsOf{capacity, image.count, manifest.dv}.copy(
         layer.bufferU.data(), state, image.bufferU, int64_t(i));
     PairsOf{capacity, image.count, image.shape.decayFloats()}.copy(
@@ -147,6 +151,7 @@ void Engine::importSlot(int32_t slot, int64_t position,
                   image.dense.data(), int64_t(image.dense.size()));
   }
   slots[size_t(slot)].position = position;
+  resumeConsolidation(slot);
 }
 
 void Engine::fork(int32_t from, int32_t to, Stream) {
@@ -163,6 +168,17 @@ void Engine::fork(int32_t from, int32_t to, Stream) {
   }
   slots[size_t(to)].position = slots[size_t(from)].position;
   requestKeys[size_t(to)] = requestKeys[size_t(from)];
+  resumeConsolidation(to);
+}
+
+/// Results that the original has under way do not go with its rows.
+void Engine::resumeConsolidation(int32_t slot) {
+  try {
+    for (size_t i = 0; consolidator && i < layers.size(); ++i)
+      consolidator->resume(int32_t(i), slot);
+  } catch (const std::bad_alloc &) {
+    // The states are complete without it; it is tried again at their compaction.
+  }
 }
 
 } // namespace sinkstate::runtime

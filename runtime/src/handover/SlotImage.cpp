@@ -151,6 +151,7 @@ void storeInFactors(LayerImage &layer, double eps,
              "engine can keep in factors: restore it with dense_fallback 1");
       head.rank = result.rank;
       head.folds = head.compactions = 0;
+      head.svdDue = false;
       rows.insert(rows.end(), some.begin(),
                   some.begin() + result.rank * shape.rowFloats());
       weights.insert(weights.end(), someWeights.begin(),

@@ -39,6 +39,9 @@ struct HeadImage {
   int32_t status = 0;
   uint32_t compactions = 0; ///< since the slot was fresh
   uint32_t folds = 0;       ///< since the state went dense
+  /// An exact SVD of it is due and has not landed: whoever continues with the
+  /// state makes it anew, of the same rows.
+  bool svdDue = false;
 
   int64_t components() const { return rank < 0 ? 0 : rank; }
   int64_t storedFloats(const LayerShape &shape) const {

@@ -21,8 +21,9 @@
 
 namespace sinkstate::runtime {
 
-/// 1.1: rows in their storage, SINK. An image of 1.0 is written as 1.0 again.
-constexpr uint16_t kSnapshotMajor = 1, kSnapshotMinor = 1;
+/// 1.1: rows in their storage, SINK. 1.2: PEND. An image is written as the oldest
+/// that says all of it, one of 1.0 as 1.0 again.
+constexpr uint16_t kSnapshotMajor = 1, kSnapshotMinor = 2;
 
 /// Bytes of the snapshot of an image, whose float arrays may be empty.
 uint64_t snapshotBytes(const SlotImage &image);

@@ -38,6 +38,10 @@ constexpr uint32_t kBufferG = tagOf("BUFG"), kDense = tagOf("DENS");
 /// Behind HEAD where a head of the layer has a sink: its hash, 8 bytes a head.
 constexpr uint32_t kSinks = tagOf("SINK");
 constexpr size_t kSinkBytes = 8;
+/// Before ROWS where an SVD of a head is due and has not landed: 4 bytes a head, 1
+/// or 0. Not required: without it the state is as exact.
+constexpr uint32_t kPending = tagOf("PEND");
+constexpr size_t kPendingBytes = 4;
 
 /// Offsets in LAYR, which may be longer in a later minor version.
 namespace layer {

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "handover/Counters.h"
 #include "handover/Snapshot.h"
 #include "handover/SnapshotFields.h"
 #include "handover/SnapshotFormat.h"
@@ -171,6 +172,19 @@ void readSinks(Bytes content, LayerImage &image) {
   image.saysSinks = true;
 }
 
+void readPending(Bytes content, LayerImage &image) {
+  if (content.size() != image.heads.size() * kPendingBytes)
+    malformed("section 'PEND' has ", content.size(), " bytes, expected ",
+              image.heads.size() * kPendingBytes);
+  for (size_t i = 0; i < image.heads.size(); ++i) {
+    const auto due =
+        getInteger<uint32_t>(content.data() + i * kPendingBytes);
+    if (due > 1)
+      malformed("section 'PEND' says ", due, ", expected 0 or 1");
+    image.heads[i].svdDue = due == 1;
+  }
+}
+
 void readFloats(const Section &from, int64_t count, std::vector<float> &into,
                 Storage storage = Storage::F32) {
   const auto bytes = size_t(count * elementBytes(storage));
@@ -190,15 +204,21 @@ public:
     return step < order().size() ? order()[step] : 0;
   }
 
-  /// SINK may come where ROWS is next, once.
+  /// SINK and then PEND may come where ROWS is next, once.
   bool mayTake(uint32_t tag) const {
-    return tag == expected() ||
-           (tag == kSinks && expected() == kRows && image.sinks.empty());
+    if (expected() == kRows && !tookPending &&
+        (tag == kPending || (tag == kSinks && image.sinks.empty())))
+      return true;
+    return tag == expected();
   }
 
   void take(const Section &from) {
     if (from.tag == kSinks)
       return readSinks(from.content, image);
+    if (from.tag == kPending) {
+      tookPending = true;
+      return readPending(from.content, image);
+    }
     const LayerShape &shape = image.shape;
     const int64_t pairs = image.count;
     switch (from.tag) {
@@ -241,11 +261,12 @@ private:
 
   LayerImage &image;
   size_t step = 0;
+  bool tookPending = false;
 };
 
 bool isKnown(uint32_t tag) {
   for (uint32_t known : {kLayer, kHeads, kRows, kWeights, kBufferK, kBufferU,
-                         kBufferG, kDense, kSinks})
+                         kBufferG, kDense, kSinks, kPending})
     if (tag == known)
       return true;
   return false;
@@ -343,6 +364,8 @@ SnapshotHeader readSnapshotHeader(Bytes bytes) {
   top.position = getInteger<int64_t>(at + header::position);
   if (top.position < 0)
     malformed("position ", top.position, ", expected 0 or more");
+  if (top.position > kMostPosition)
+    malformed("position ", top.position, ", expected at most 2^62");
   top.fingerprint = fingerprintOf(at + header::fingerprint);
   const auto layers = getInteger<uint32_t>(at + header::layers);
   if (layers < 1 || layers > kMostLayers)

@@ -19,9 +19,15 @@ using namespace snapshot;
 struct SectionPlan {
   uint32_t tag;
   size_t bytes;
-  const std::vector<float> *floats = nullptr; ///< null: LAYR, HEAD and SINK
+  /// Null: LAYR, HEAD, SINK and PEND.
+  const std::vector<float> *floats = nullptr;
   Storage storage = Storage::F32;
 };
+
+bool isPending(const LayerImage &image) {
+  return std::any_of(image.heads.begin(), image.heads.end(),
+                     [](const HeadImage &head) { return head.svdDue; });
+}
 
 std::vector<SectionPlan> sectionsOf(const LayerImage &image) {
   const LayerShape &shape = image.shape;
@@ -40,6 +46,8 @@ std::vector<SectionPlan> sectionsOf(const LayerImage &image) {
   plan.push_back({kHeads, heads * head::size});
   if (!image.sinks.empty())
     plan.push_back({kSinks, heads * kSinkBytes});
+  if (isPending(image))
+    plan.push_back({kPending, heads * kPendingBytes});
   floats(kRows, image.storedFloats(), image.rows, image.storage);
   floats(kWeights, image.components(), image.weights);
   const int64_t pairs = image.count;
@@ -102,16 +110,30 @@ std::byte *putSection(std::byte *at, const SectionPlan &plan, uint32_t index,
   else if (plan.tag == kSinks)
     for (size_t i = 0; i < image.sinks.size(); ++i)
       putInteger(content + i * kSinkBytes, image.sinks[i]);
+  else if (plan.tag == kPending)
+    for (size_t i = 0; i < image.heads.size(); ++i)
+      putInteger(content + i * kPendingBytes, uint32_t(image.heads[i].svdDue));
   else
     putElements(content, *plan.floats, plan.storage);
   putInteger(at + section::tag, plan.tag);
   putInteger(at + section::layer, index);
   putInteger(at + section::bytes, uint64_t(plan.bytes));
-  putInteger(at + section::flags, section::required);
+  putInteger(at + section::flags,
+             plan.tag == kPending ? uint32_t(0) : section::required);
   putInteger(at + section::checksum, crc32c(content, plan.bytes));
   putInteger(at + section::headerChecksum,
              crc32c(at, section::headerChecksum));
   return content + padded(plan.bytes);
+}
+
+/// The oldest minor version that says all of an image.
+uint16_t minorVersionOf(const SlotImage &image) {
+  if (!std::all_of(image.layers.begin(), image.layers.end(),
+                   [](const LayerImage &layer) { return layer.saysSinks; }))
+    return 0;
+  return std::any_of(image.layers.begin(), image.layers.end(), isPending)
+             ? kSnapshotMinor
+             : 1;
 }
 
 int hexDigit(char digit) {
@@ -149,10 +171,7 @@ void writeSnapshot(const SlotImage &image, std::span<std::byte> out) {
   std::byte *top = out.data();
   std::memcpy(top + header::magic, kMagic, sizeof kMagic);
   putInteger(top + header::major, kSnapshotMajor);
-  const bool saysSinks =
-      std::all_of(image.layers.begin(), image.layers.end(),
-                  [](const LayerImage &layer) { return layer.saysSinks; });
-  putInteger(top + header::minor, saysSinks ? kSnapshotMinor : uint16_t(0));
+  putInteger(top + header::minor, minorVersionOf(image));
   putInteger(top + header::headerBytes, uint32_t(header::size));
   putInteger(top + header::totalBytes, uint64_t(at - top));
   putInteger(top + header::position, image.position);

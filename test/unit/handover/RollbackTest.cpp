@@ -146,6 +146,55 @@ TEST(Rollback, EqualsNeverHavingDecodedTheDrafts) {
   }
 }
 
+// All but the newest D + 1 tokens of a longer call are steps of one token each, and
+// those are a call of their own.
+TEST(Rollback, OfALongCallIsOfItsNewestTokens) {
+  const int32_t draft = 3;
+  for (int32_t before : {0, 5})
+    for (int32_t tokens = draft + 2; tokens < 15; ++tokens)
+      for (int32_t forgotten = 0; forgotten <= draft + 1; ++forgotten) {
+        SCOPED_TRACE(testing::Message()
+                     << before << " " << tokens << " " << forgotten);
+        EngineUnderTest longer(threeLayers(draft)), parts(threeLayers(draft));
+        const int32_t a = longer.engine.allocateSlot();
+        const int32_t b = parts.engine.allocateSlot();
+        (void)decode(longer, a, 7, 0, before, true);
+        (void)decode(parts, b, 7, 0, before, true);
+        (void)decode(longer, a, 7, before, tokens);
+        ASSERT_GE(longer.engine.rollbackRoom(a), draft + 1);
+        longer.engine.rollback(a, forgotten);
+        const int32_t single = tokens - draft - 1, last = draft + 1 - forgotten;
+        (void)decode(parts, b, 7, before, single, true);
+        if (last > 0) {
+          (void)decode(parts, b, 7, before + single, last);
+          ASSERT_EQ(look(longer, a), look(parts, b));
+        }
+        const int64_t end = before + single + last;
+        ASSERT_EQ(longer.engine.position(a), end);
+        ASSERT_EQ(decode(longer, a, 7, end, 12, true),
+                  decode(parts, b, 7, end, 12, true));
+      }
+}
+
+TEST(Positions, HaveABound) {
+  EngineUnderTest test(threeLayers(0));
+  const int32_t slot = test.engine.allocateSlot();
+  const int64_t most = int64_t(1) << 62;
+  for (int64_t position : {most + 1, INT64_MAX}) {
+    EXPECT_EQ(ss_slot_set_position(test.engine.get(), slot, position, nullptr),
+              SS_INVALID_ARGUMENT);
+    EXPECT_EQ(std::string(ss_last_error()),
+              "position " + std::to_string(position) + " of slot " +
+                  std::to_string(slot) + ", expected at most 2^62");
+    EXPECT_EQ(test.engine.position(slot), 0);
+  }
+  test.engine.setPosition(slot, most);
+  EXPECT_EQ(test.engine.position(slot), most);
+  const auto snapshot = test.engine.snapshot(slot);
+  test.engine.restore(slot, snapshot);
+  EXPECT_EQ(test.engine.snapshot(slot), snapshot);
+}
+
 // Other tokens in place of those forgotten; decays of the forgotten included.
 TEST(Rollback, LeavesNothingOfOtherDrafts) {
   EngineUnderTest drafting(threeLayers(3)), plain(threeLayers(3));

@@ -216,6 +216,70 @@ TEST(SnapshotFormat, SinksComeBehindHeadsAndOnce) {
   EXPECT_EQ(joined(bytes, sections), bytes);
 }
 
+/// Of two heads, the second one's SVD under way.
+SlotImage pendingImage(std::vector<uint64_t> sinks = {}) {
+  LayerImage layer = layerOf(Storage::F32, {3, 2}, std::move(sinks));
+  layer.heads[1].svdDue = true;
+  return imageOf({layer});
+}
+
+TEST(SnapshotFormat, PositionsHaveABound) {
+  SlotImage image = imageOf({layerOf(Storage::F32, {1})});
+  image.position = int64_t(1) << 62;
+  EXPECT_EQ(runtime::readSnapshot(written(image)).position, image.position);
+  ++image.position;
+  EXPECT_EQ(refusalOf(written(image), SS_MALFORMED_SNAPSHOT),
+            "the snapshot is damaged: position 4611686018427387905, expected at "
+            "most 2^62");
+}
+
+TEST(SnapshotFormat, SaysWhatIsPending) {
+  for (const std::vector<uint64_t> &sinks :
+       {std::vector<uint64_t>(), std::vector<uint64_t>{17, 0}}) {
+    const SlotImage image = pendingImage(sinks);
+    const Bytes bytes = written(image);
+    EXPECT_EQ(
+        runtime::getInteger<uint16_t>(bytes.data() + format::header::minor), 2);
+    const SlotImage again = runtime::readSnapshot(bytes);
+    expectEqual(again.layers[0], image.layers[0]);
+    EXPECT_EQ(written(again), bytes);
+    // Libraries that do not know it go on without.
+    const std::vector<Bytes> sections = sectionsOf(bytes);
+    const Bytes &pending = sections[sinks.empty() ? 2 : 3];
+    EXPECT_EQ(std::string(reinterpret_cast<const char *>(pending.data()), 4),
+              "PEND");
+    EXPECT_EQ(runtime::getInteger<uint32_t>(pending.data() +
+                                            format::section::flags),
+              0u);
+  }
+  // Where nothing is, the format is that of libraries before it.
+  const Bytes without = written(imageOf({layerOf(Storage::F32, {3, 2})}));
+  EXPECT_EQ(
+      runtime::getInteger<uint16_t>(without.data() + format::header::minor), 1);
+}
+
+TEST(SnapshotFormat, WhatIsPendingIsChecked) {
+  const Bytes bytes = written(pendingImage({17, 0}));
+  EXPECT_EQ(refusalOf(withField(bytes, "PEND", 4, uint32_t(2)),
+                      SS_MALFORMED_SNAPSHOT),
+            "the snapshot is damaged: section 'PEND' says 2, expected 0 or 1");
+  const std::vector<Bytes> sections = sectionsOf(bytes); // .. HEAD SINK PEND ..
+  std::vector<Bytes> shorter = sections;
+  runtime::putInteger(shorter[3].data() + format::section::bytes, uint64_t(4));
+  std::fill(shorter[3].begin() + format::section::size + 4, shorter[3].end(),
+            std::byte(0));
+  EXPECT_EQ(refusalOf(joined(bytes, shorter), SS_MALFORMED_SNAPSHOT),
+            "the snapshot is damaged: section 'PEND' has 4 bytes, expected 8");
+  std::vector<Bytes> twice = sections, early = sections, late = sections;
+  twice.insert(twice.begin() + 3, sections[3]);
+  std::swap(early[1], early[3]);
+  std::swap(late[3], late[4]);
+  for (const std::vector<Bytes> &wrong : {twice, early, late})
+    EXPECT_NE(refusalOf(joined(bytes, wrong), SS_MALFORMED_SNAPSHOT)
+                  .find("out of order"),
+              std::string::npos);
+}
+
 // A later minor version may have more in its header and in LAYR.
 TEST(SnapshotVersions, ALongerHeaderIsRead) {
   const SlotImage image = imageOf({layerOf(Storage::F16, {3, -1})});

@@ -143,14 +143,14 @@ TEST(Batch, ABatchOfPaddingAloneIsAllowed) {
 }
 
 TEST(Batch, ANaNStaysInItsRequest) {
-  EngineUnderTest test(threeLayers(), optionsFor(2), false);
+  EngineUnderTest test({threeLayers()[1]}, optionsFor(2), false);
   DrivenRequest healthy = test.request(1), broken = test.request(2);
-  const LayerSpec &layer = test.kernels.layers()[1];
+  const LayerSpec &layer = test.kernels.layers()[0];
   std::vector<float> y(2 * size_t(layer.valueFloats()));
   for (int step = 0; step < 20; ++step) {
-    // Layer 1 by hand: request 2 has a NaN among its values at step 3.
-    TokenValues a = healthy.inputs(1).token(step);
-    TokenValues b = broken.inputs(1).token(step);
+    // By hand: request 2 has a NaN among its values at step 3.
+    TokenValues a = healthy.inputs(0).token(step);
+    TokenValues b = broken.inputs(0).token(step);
     if (step == 3)
       b.v[0] = std::numeric_limits<float>::quiet_NaN();
     auto both = [](const std::vector<float> &x, const std::vector<float> &z) {
@@ -170,18 +170,18 @@ TEST(Batch, ANaNStaysInItsRequest) {
     args.v = {v.data(), 0};
     args.gate = {g.data(), 0};
     args.beta = {beta.data(), 0};
-    args.a_log = test.driver.weights(1).aLog.data();
-    args.dt_bias = test.driver.weights(1).dtBias.data();
+    args.a_log = test.driver.weights(0).aLog.data();
+    args.dt_bias = test.driver.weights(0).dtBias.data();
     args.y = y.data();
-    test.engine.decodeLayer(1, args);
+    test.engine.decodeLayer(0, args);
     test.engine.endStep({healthy.slot, broken.slot});
     for (int64_t r = 0; r < layer.valueFloats(); ++r)
       ASSERT_TRUE(std::isfinite(y[size_t(r)])) << step;
   }
-  for (int32_t bits : test.engine.status(1, healthy.slot))
+  for (int32_t bits : test.engine.status(0, healthy.slot))
     EXPECT_EQ(bits, 0);
-  EXPECT_EQ(test.engine.status(1, broken.slot)[0], SS_STATUS_NOT_FINITE);
-  EXPECT_EQ(test.engine.status(1, broken.slot)[1], 0); // another head
+  EXPECT_EQ(test.engine.status(0, broken.slot)[0], SS_STATUS_NOT_FINITE);
+  EXPECT_EQ(test.engine.status(0, broken.slot)[1], 0); // another head
 }
 
 } // namespace

@@ -150,7 +150,7 @@ TEST(Consolidation, DeterministicIsTheSameWhateverElseIsGoingOn) {
   const ss_statistics s = test.engine.statistics();
   EXPECT_GT(s.consolidations_landed, 0);
   EXPECT_GT(s.consolidations_dropped, 0); // of tenants that left
-  EXPECT_EQ(s.consolidation_lag_max, 4);  // half a buffer
+  EXPECT_EQ(s.consolidation_lag_max, 7);  // before the token of the next
 }
 
 TEST(Consolidation, AsynchronousKeepsTheStatesAndNeverWaits) {
@@ -280,8 +280,8 @@ TEST(Consolidation, OptionsAreChecked) {
             "options.consolidation_threads is 257, expected 0 (a quarter of "
             "the processors) to 256");
   EXPECT_EQ(error([](auto &o) { o.consolidation_lag = -2; }),
-            "options.consolidation_lag is -2, expected a number of tokens, or "
-            "-1 for half the layer's buffer");
+            "options.consolidation_lag is -2, expected 0 (results land behind "
+            "the compaction) or -1 (before the next one)");
   const int32_t cpu = 100000;
   EXPECT_EQ(error([&](auto &o) {
               o.consolidation_cpus = &cpu;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <thread>
 
@@ -169,6 +170,96 @@ TEST_F(Misuse, EndOfAStep) {
   slots[1] = 2;
   expect(ss_end_step(test.engine.get(), slots.data(), 2, nullptr), SS_INVALID_ARGUMENT,
          "slot 2 has no owner, expected a slot from ss_slot_alloc");
+}
+
+/// Two layers and two slots, decoded one by one.
+struct Stepwise {
+  Stepwise() : test({gdnLayer(1, 1, 8, 8), second()}, optionsFor(2), false) {
+    slots = {test.engine.allocateSlot(), test.engine.allocateSlot()};
+  }
+  static LayerSpec second() {
+    LayerSpec layer = gdnLayer(1, 1, 8, 8);
+    layer.name = "layer1";
+    return layer;
+  }
+  /// `tokens` of every row.
+  ss_result decode(int32_t layer, std::vector<int32_t> batch,
+                   std::vector<int32_t> tokens = {}) {
+    const int32_t most =
+        tokens.empty() ? 1 : *std::max_element(tokens.begin(), tokens.end());
+    std::vector<float> rows(batch.size() * size_t(most) * 8, 0.5f), y = rows;
+    ss_decode_args args = decodeArgs();
+    args.batch = int32_t(batch.size());
+    args.slots = batch.data();
+    args.q = args.k = args.v = args.gate = args.beta = {rows.data(), 0};
+    args.a_log = args.dt_bias = rows.data();
+    args.y = y.data();
+    if (tokens.empty())
+      return ss_decode_layer(test.engine.get(), layer, &args);
+    ss_token_args several = {};
+    several.struct_size = sizeof several;
+    several.tokens = most;
+    several.row_tokens = tokens.data();
+    return ss_decode_layer_tokens(test.engine.get(), layer, &args, &several);
+  }
+  void expectEnds(std::vector<int32_t> batch) {
+    EXPECT_EQ(ss_end_step(test.engine.get(), batch.data(),
+                          int32_t(batch.size()), nullptr),
+              SS_OK);
+  }
+  /// Nothing has changed.
+  void expectLacks(std::vector<int32_t> batch, const std::string &what) {
+    const int64_t before[] = {test.engine.position(0), test.engine.position(1)};
+    EXPECT_EQ(ss_end_step(test.engine.get(), batch.data(),
+                          int32_t(batch.size()), nullptr),
+              SS_INVALID_ARGUMENT);
+    EXPECT_EQ(std::string(ss_last_error()),
+              "the step of slot " + what +
+                  " tokens are decoded), expected every layer to decode them");
+    EXPECT_EQ(test.engine.position(0), before[0]);
+    EXPECT_EQ(test.engine.position(1), before[1]);
+  }
+
+  EngineUnderTest test;
+  std::vector<int32_t> slots;
+};
+
+TEST(EndOfAStep, NeedsEveryLayerOfEverySlot) {
+  Stepwise run;
+  run.expectLacks({0, 1}, "0 ends without layer 'layer0' (0 of 1");
+  ASSERT_EQ(run.decode(0, {1, 0}), SS_OK);
+  run.expectLacks({0, -1}, "0 ends without layer 'layer1' (0 of 1");
+  ASSERT_EQ(run.decode(1, {0, -1}), SS_OK);
+  run.expectLacks({0, 1}, "1 ends without layer 'layer1' (0 of 1");
+  run.expectEnds({-1, 0}); // each of the requests may end by itself
+  EXPECT_EQ(run.test.engine.position(0), 1);
+  ASSERT_EQ(run.decode(1, {1}), SS_OK);
+  run.expectEnds({1});
+  EXPECT_EQ(run.test.engine.position(1), 1);
+  // Layers in another order are as good.
+  ASSERT_EQ(run.decode(1, {0, 1}), SS_OK);
+  run.expectLacks({1}, "1 ends without layer 'layer0' (0 of 1");
+  ASSERT_EQ(run.decode(0, {0, 1}), SS_OK);
+  run.expectEnds({0, 1});
+}
+
+TEST(EndOfAStep, NeedsEveryTokenOfACall) {
+  Stepwise run;
+  ASSERT_EQ(run.decode(0, {0, 1}, {3, 0}), SS_OK);
+  run.expectLacks({0, 1}, "0 ends without layer 'layer1' (0 of 3");
+  run.expectEnds({1}); // no tokens are none too few
+  EXPECT_EQ(run.test.engine.position(1), 0);
+  ASSERT_EQ(run.decode(1, {0}, {3}), SS_OK);
+  run.expectEnds({0});
+  EXPECT_EQ(run.test.engine.position(0), 3);
+  // What was left in the middle begins again once its slot is reset.
+  ASSERT_EQ(run.decode(0, {0}), SS_OK);
+  run.test.engine.resetSlot(0);
+  run.expectLacks({0}, "0 ends without layer 'layer0' (0 of 1");
+  ASSERT_EQ(run.decode(0, {0}), SS_OK);
+  ASSERT_EQ(run.decode(1, {0}), SS_OK);
+  run.expectEnds({0});
+  EXPECT_EQ(run.test.engine.position(0), 1);
 }
 
 TEST_F(Misuse, NullPointers) {

@@ -68,8 +68,8 @@ TEST(Schedule, ALateRequestHasItsOwnPhase) {
   EXPECT_EQ(compactions, (std::vector<int64_t>{0, 0, 0, 0, 1, 1, 1, 2, 2}));
 }
 
-// A layer that was left out of some steps lags behind; it still compacts
-// before its buffer overflows.
+// Where the position of a request is set to another one, its compaction may be more
+// than a buffer away; it still comes before the buffer overflows.
 TEST(Schedule, AFullBufferCompactsWhateverThePhase) {
   LayerSpec layer = gdnLayer(1, 1, 16, 16);
   layer.phase = 3;
@@ -77,9 +77,7 @@ TEST(Schedule, AFullBufferCompactsWhateverThePhase) {
   DrivenRequest request = test.request(1);
   for (int step = 0; step < 4; ++step) // compacts at position 2
     test.driver.step({&request});
-  // The engine's position moves on without this layer.
-  for (int skipped = 0; skipped < 4; ++skipped)
-    test.engine.endStep({request.slot});
+  test.engine.setPosition(request.slot, 8); // with one pair in the buffer
   for (int step = 0; step < 30; ++step)
     ASSERT_LE(test.driver.step({&request}).worstError, 1e-5);
 }

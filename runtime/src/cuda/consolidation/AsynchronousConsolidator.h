@@ -20,7 +20,9 @@ public:
                            const KernelCompiler &compiler);
   ~AsynchronousConsolidator() override;
 
-  void beginStep(CUstream stream) override { rows.swapIn(stream); }
+  void beginStep(std::span<const int32_t>, CUstream stream) override {
+    rows.swapIn(stream);
+  }
   void drain(CUstream stream) override;
 
 private:

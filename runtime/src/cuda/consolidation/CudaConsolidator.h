@@ -7,8 +7,8 @@
 // notes, starts jobs and publishes results; steps, replayed or not, take over
 // what has been published. Nothing waits.
 // Deterministic (DeterministicConsolidator.h): ss_begin_step waits for the
-// steps before it, knows every position, and lands what is due, so that it
-// cannot be captured.
+// steps before it, knows every position, and lands what is due of its requests, so
+// that it cannot be captured.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SINKSTATE_CUDA_CONSOLIDATION_CUDACONSOLIDATOR_H
@@ -40,8 +40,8 @@ public:
   CudaConsolidator(const CudaConsolidator &) = delete;
   CudaConsolidator &operator=(const CudaConsolidator &) = delete;
 
-  /// Before anything of a step is launched.
-  virtual void beginStep(CUstream stream) = 0;
+  /// Before anything of a step of these slots (device memory) is launched.
+  virtual void beginStep(std::span<const int32_t> slots, CUstream stream) = 0;
   /// Behind the compactions of a step.
   void endStep(CUstream stream) const { rows.noteCompactions(stream); }
   /// Behind one compaction of a layer (as in the manifest), where the list of
@@ -52,6 +52,12 @@ public:
   /// Behind whatever else made the rows of a slot others.
   void slotChanged(int32_t slot, CUstream stream) const {
     rows.noteSlot(slot, stream);
+  }
+  /// Where a slot's cadence in a layer (as in the manifest) is, an
+  /// ss::FrozenLayer::since, which goes with its rows to another slot; 0: the layer
+  /// has none. Written behind slotChanged.
+  CUdeviceptr cadenceOf(size_t layer, int32_t slot) const {
+    return rows.cadenceOf(layer, slot);
   }
   /// Lands everything that may land now. Everything on the stream is done.
   virtual void drain(CUstream stream) = 0;

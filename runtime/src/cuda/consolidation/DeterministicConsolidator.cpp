@@ -36,24 +36,19 @@ void DeterministicConsolidator::download(HostJob &job) {
   CudaConsolidator::download(job);
 }
 
-/// The position before whose token the result of a compaction lands that was
-/// part of the step that left the request at `position`: so many tokens after the
-/// compaction, but after that step, and at the latest before the next one.
-int64_t DeterministicConsolidator::landsAt(int32_t layer,
-                                           int64_t position) const {
+/// Whether the result for a slot lands before its token at `position`, with so many
+/// pairs in the buffer. Where a compaction comes before a token, no result is there
+/// before that one: without a lag too it waits for the next compaction, as a buffer
+/// that is empty then has had its tokens taken back.
+bool DeterministicConsolidator::landsBefore(int32_t layer, int64_t position,
+                                            int32_t pairs) const {
   const LayerManifest &manifest = rows.manifestOf(layer);
   ss::ScheduleLayer schedule = {};
   schedule.buffer = manifest.buffer;
   schedule.phase = manifest.phase;
   schedule.before = manifest.compactsBefore;
-  // Since the compaction; where that came before the step's token, it is one.
-  const int32_t least = schedule.before;
-  const int64_t from = position - least;
-  int32_t next = least; // until the step that compacts again
-  while (!ss::is_listed(schedule, from + next, next))
-    ++next;
-  const int32_t tokens = lag >= 0 ? lag : manifest.buffer / 2;
-  return from + std::clamp(tokens, least, next);
+  return (lag == 0 && pairs == 0 && !schedule.before) ||
+         ss::is_listed(schedule, position, pairs);
 }
 
 void DeterministicConsolidator::begin(int32_t layer, int32_t slot,
@@ -61,9 +56,7 @@ void DeterministicConsolidator::begin(int32_t layer, int32_t slot,
   std::unique_ptr<HostJob> job =
       rows.prepare(scheduler.single(layer, slot, epoch, now()));
   job->positions[0] = position;
-  Landing &place = landing(layer, slot);
-  place.underWay = true;
-  place.position = landsAt(layer, position);
+  landing(layer, slot).underWay = true;
   pipeline->submit(std::move(job));
 }
 
@@ -116,7 +109,8 @@ void DeterministicConsolidator::land(
     left = left.subspan(landSome(left, stream));
 }
 
-void DeterministicConsolidator::beginStep(CUstream stream) {
+void DeterministicConsolidator::beginStep(std::span<const int32_t> slots,
+                                          CUstream stream) {
   int capturing = kCaptureStatusNone;
   SS_CUDA(context->driver(), cuStreamIsCapturing(stream, &capturing));
   if (capturing != kCaptureStatusNone)
@@ -126,40 +120,62 @@ void DeterministicConsolidator::beginStep(CUstream stream) {
          "waits for them: use SS_CONSOLIDATION_ASYNCHRONOUS with graphs, or "
          "do not capture");
   SS_CUDA(context->driver(), cuStreamSynchronize(stream));
-  settle(stream);
+  startJobs(stream);
+  landDue(rows.slotsOf(slots), stream);
 }
 
-/// Everything on the stream is done, so that positions are known.
-void DeterministicConsolidator::settle(CUstream stream) {
+std::unique_ptr<consolidation::HostJob>
+DeterministicConsolidator::takeDone(int32_t layer, int32_t slot) {
+  waitFor(layer, slot);
+  landing(layer, slot).underWay = false;
+  return std::move(landing(layer, slot).done);
+}
+
+/// Everything on the stream is done, so that counts and positions are known.
+void DeterministicConsolidator::startJobs(CUstream stream) {
   std::lock_guard lock(mutex);
-  const std::span<const int64_t> positions = rows.positions();
-  std::vector<std::unique_ptr<HostJob>> due;
-  auto takeDone = [&](int32_t layer, int32_t slot) {
-    waitFor(layer, slot);
-    landing(layer, slot).underWay = false;
-    due.push_back(std::move(landing(layer, slot).done));
-  };
   struct New {
     int32_t layer, slot;
     uint64_t epoch;
   };
   std::vector<New> found;
+  std::vector<std::unique_ptr<HostJob>> stale;
   forEachChange([&](int32_t layer, int32_t slot, uint64_t note) {
     // A former tenant's job ends first; the device drops its result.
     if (landing(layer, slot).underWay)
-      takeDone(layer, slot);
-    if (note & ss::kNoteDue)
+      stale.push_back(takeDone(layer, slot));
+    // New contents of a slot may be those of one that had a result under way.
+    const bool due = note & ss::kNoteCompacted ? (note & ss::kNoteDue) != 0
+                                               : rows.isMissing(layer, slot);
+    if (due)
       found.push_back({layer, slot, note >> ss::kNoteBits});
   });
-  land(std::move(due), stream);
-  due.clear();
-  for (const New &job : found)
-    begin(job.layer, job.slot, job.epoch, positions[size_t(job.slot)]);
-  for (int32_t layer = 0; layer < rows.layers(); ++layer)
-    for (int32_t slot = 0; slot < rows.slots(); ++slot)
-      if (landing(layer, slot).underWay &&
-          positions[size_t(slot)] >= landing(layer, slot).position)
-        takeDone(layer, slot);
+  land(std::move(stale), stream);
+  if (found.empty())
+    return;
+  const std::span<const int64_t> positions = rows.positions();
+  for (const New &job : found) // as many tokens ago was the compaction
+    begin(job.layer, job.slot, job.epoch,
+          positions[size_t(job.slot)] -
+              rows.pairs(job.layer)[size_t(job.slot)]);
+}
+
+void DeterministicConsolidator::landDue(std::span<const int32_t> slots,
+                                        CUstream stream) {
+  std::lock_guard lock(mutex);
+  const std::span<const int64_t> positions = rows.positions();
+  std::vector<std::unique_ptr<HostJob>> due;
+  for (int32_t layer = 0; layer < rows.layers(); ++layer) {
+    std::vector<int32_t> pairs; // read where something is under way
+    for (int32_t slot : slots) {
+      if (slot < 0 || slot >= rows.slots() || !landing(layer, slot).underWay)
+        continue;
+      if (pairs.empty())
+        pairs = rows.pairs(layer);
+      if (landsBefore(layer, positions[size_t(slot)], pairs[size_t(slot)]))
+        due.push_back(takeDone(layer, slot));
+    }
+  }
   land(std::move(due), stream);
 }
 

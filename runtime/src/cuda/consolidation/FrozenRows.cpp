@@ -27,8 +27,10 @@ FrozenRows::FrozenRows(const ConsolidatedStates &states,
   downloads.zero(memory.address(), memory.bytes());
   for (size_t i = 0; i < plan.layers.size(); ++i) {
     tables.push_back(tableOf(i, states, options));
-    dropBelow.push_back(
-        states.layout.layers[size_t(plan.layers[i].layer)].sizes.dropBelow);
+    const LayerPlaces &places =
+        states.layout.layers[size_t(plan.layers[i].layer)];
+    dropBelow.push_back(places.sizes.dropBelow);
+    counts.push_back(states.begin + CUdeviceptr(places.count));
   }
   downloads.copyIn(addressOf(plan.tables), tables.data(),
                    tables.size() * sizeof(ss::FrozenLayer));
@@ -235,6 +237,38 @@ std::span<const int64_t> FrozenRows::positions() {
   uploads.copyOut(to, CUdeviceptr(reinterpret_cast<uintptr_t>(frozen.position)),
                   size_t(plan.slots) * sizeof(int64_t));
   return {to, size_t(plan.slots)};
+}
+
+std::vector<int32_t> FrozenRows::pairs(int32_t layer) const {
+  std::vector<int32_t> found(size_t(plan.slots));
+  uploads.copyOut(found.data(), counts[size_t(layer)],
+                  found.size() * sizeof(int32_t));
+  return found;
+}
+
+std::vector<int32_t>
+FrozenRows::slotsOf(std::span<const int32_t> batch) const {
+  std::vector<int32_t> found(batch.size());
+  if (!batch.empty())
+    uploads.copyOut(found.data(),
+                    CUdeviceptr(reinterpret_cast<uintptr_t>(batch.data())),
+                    batch.size_bytes());
+  return found;
+}
+
+bool FrozenRows::isMissing(int32_t layer, int32_t slot) const {
+  int32_t since = 0;
+  uploads.copyOut(&since,
+                  cadenceOf(size_t(plan.layers[size_t(layer)].layer), slot),
+                  sizeof since);
+  return since % 2 != 0;
+}
+
+CUdeviceptr FrozenRows::cadenceOf(size_t layer, int32_t slot) const {
+  for (const FrozenLayerPlan &own : plan.layers)
+    if (size_t(own.layer) == layer)
+      return addressOf(own.since) + CUdeviceptr(slot) * sizeof(int32_t);
+  return 0;
 }
 
 //===----------------------------------------------------------------------===//

@@ -85,8 +85,16 @@ public:
   std::unique_lock<std::mutex> tryHoldReads() {
     return std::unique_lock<std::mutex>(reading, std::try_to_lock);
   }
-  /// The positions of all slots; waits for the copy alone.
+  /// The positions of all slots; waits for the copy alone, as do the others.
   std::span<const int64_t> positions();
+  /// The buffered pairs of all slots in a layer.
+  std::vector<int32_t> pairs(int32_t layer) const;
+  /// The slots of a batch.
+  std::vector<int32_t> slotsOf(std::span<const int32_t> batch) const;
+  /// Whether a result is due of the rows that a slot has now and has not landed.
+  bool isMissing(int32_t layer, int32_t slot) const;
+  /// See CudaConsolidator.
+  CUdeviceptr cadenceOf(size_t layerOfManifest, int32_t slot) const;
 
   /// Copies results to a mailbox and publishes them; returns how many of the
   /// jobs fitted, at least one. The mailbox is empty.
@@ -129,6 +137,7 @@ private:
   FrozenPlan plan;
   std::function<int64_t(size_t)> readableRows;
   std::vector<float> dropBelow; ///< per layer, eps of its SVDs
+  std::vector<CUdeviceptr> counts; ///< per layer, of its buffered pairs
   ConsolidationKernels kernels;
   DeviceMemory memory;
   PinnedMemory host;
