@@ -100,6 +100,40 @@ TEST_P(Sinks, AreNeverTruncated) {
   EXPECT_TRUE(truncated) << "a test of nothing";
 }
 
+// A mean value is a direction. Its length, from the smallest float32 numbers to
+// the largest, changes no bit of a request, before a prefill or after it.
+TEST_P(Sinks, HaveNoLength) {
+  using Outputs = std::vector<std::vector<float>>; // of a token, by layer
+  std::vector<Outputs> first;
+  for (float scale : {1.0f, 0x1p-149f, 0x1p-143f, 0x1p-127f, 0x1p-70f, 0x1p66f,
+                      0x1p124f}) {
+    Sunk run(GetParam(), 1, false);
+    for (size_t layer = 0; layer < run.layers.size(); ++layer) {
+      std::vector<float> means = run.means[layer];
+      for (float &x : means) // few digits: every scale keeps them
+        x = std::clamp(std::round(16 * x), -15.0f, 15.0f) * scale;
+      if (run.layers[layer].sinkForm)
+        run.engine.setSink(int32_t(layer), means);
+    }
+    DrivenRequest request = run.request(11, run.style());
+    std::vector<Outputs> all;
+    for (int step = 0; step < 50; ++step) {
+      if (step == 25)
+        for (size_t layer = 0; layer < run.layers.size(); ++layer)
+          if (run.layers[layer].sinkForm)
+            initialise(run, request.slot, layer, request.exact(layer).state());
+      all.push_back(rowOf(run.driver.step({&request}), 0, run.layers));
+      for (const std::vector<float> &values : all.back())
+        for (float x : values)
+          ASSERT_TRUE(std::isfinite(x)) << "scale " << scale << ", token " << step;
+    }
+    if (first.empty())
+      first = all;
+    for (size_t step = 0; step < all.size(); ++step)
+      ASSERT_EQ(all[step], first[step]) << "scale " << scale << ", token " << step;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Conformance, Sinks,
     onEveryBackEnd({"gdn_sink", "mamba2_sink", "kda_sink", "mixed_sink"}),

@@ -217,9 +217,11 @@ void CudaEngine::setSink(int32_t index, std::span<const float> means) {
   const LayerManifest &layer = checkedLayer(index);
   for (int32_t slot = 0; slot < slotCount; ++slot)
     checkSinks(layer, means, inUse[size_t(slot)] ? slot : -1);
-  copyIn(at<float>(layout.layers[size_t(index)].sink), means.data(),
-         means.size_bytes(), own->get());
-  sinks[size_t(index)].set(means);
+  const LayerPlaces &places = layout.layers[size_t(index)];
+  LayerSinks &ofLayer = sinks[size_t(index)];
+  ofLayer.set(means);
+  copyIn(at<float>(places.sink),
+         ofLayer.directions.data(), means.size_bytes(), own->get());
 }
 
 void CudaEngine::setFirstHead(int32_t index, int32_t head) {
