@@ -95,7 +95,7 @@ Graph makeGraph(std::string name, std::vector<LayerSpec> layers) {
 Graph withCore(Graph graph, const char *core) {
   graph.name += std::string("_") + core;
   for (LayerSpec &layer : graph.layers)
-    layer.core = core;
+    layer.core = core, layer.coreByDefault = false;
   return graph;
 }
 
@@ -181,12 +181,16 @@ Graph draftForms() {
 void addSinks(std::vector<Graph> &graphs) {
   auto sink = [](LayerSpec layer, int32_t rank) {
     layer = withPolicy(layer, "fixed", rank);
-    layer.sinkForm = true;
+    layer.sinkForm = layer.coreByDefault = true;
     return layer;
   };
-  graphs.push_back(makeGraph("gdn_sink", {sink(gdnLayer(4, 2, 64, 128), 16)}));
-  graphs.push_back(makeGraph("mamba2_sink", {sink(mamba2Layer(4, 1, 32, 48), 8)}));
-  graphs.push_back(makeGraph("kda_sink", {sink(kdaLayer(2, 2, 64, 128), 8)}));
+  for (Graph graph :
+       {makeGraph("gdn_sink", {sink(gdnLayer(4, 2, 64, 128), 16)}),
+        makeGraph("mamba2_sink", {sink(mamba2Layer(4, 1, 32, 48), 8)}),
+        makeGraph("kda_sink", {sink(kdaLayer(2, 2, 64, 128), 8)})}) {
+    graphs.push_back(graph);
+    graphs.push_back(withCore(graph, "qr"));
+  }
   // All of the content fits.
   graphs.push_back(makeGraph("full_sink", {sink(gdnLayer(2, 1, 12, 20), 12),
                                            sink(mamba2Layer(4, 1, 9, 12), 9),
@@ -195,7 +199,7 @@ void addSinks(std::vector<Graph> &graphs) {
   auto narrow = [&](LayerSpec layer, const char *storage) {
     layer = sink(layer, 8);
     layer.storage = storage;
-    layer.core = "qr";
+    layer.core = "qr", layer.coreByDefault = false;
     return layer;
   };
   graphs.push_back(makeGraph("narrow_sink",
@@ -205,7 +209,7 @@ void addSinks(std::vector<Graph> &graphs) {
                               narrow(kdaLayer(2, 1, 40, 32), "fp8")}));
   // Chosen per layer, beside the other forms.
   LayerSpec qr = sink(kdaLayer(2, 1, 24, 40), 8);
-  qr.core = "qr";
+  qr.core = "qr", qr.coreByDefault = false;
   graphs.push_back(makeGraph(
       "mixed_sink", {withPolicy(gdnLayer(2, 1, 32, 24), "relative", 0),
                      sink(mamba2Layer(2, 1, 24, 40), 4), qr,
@@ -344,7 +348,8 @@ std::string layerText(const LayerSpec &layer) {
                      " query_scale " + number(layer.queryScale) +
                      "\n      policy #ss.policy" + policyText(layer) +
                      size("active", layer.active) +
-                     size("buffer", layer.buffer) + " core " + layer.core +
+                     size("buffer", layer.buffer) +
+                     (layer.coreByDefault ? "" : " core " + layer.core) +
                      " storage " + layer.storage +
                      (layer.rounding == "nearest" ? ""
                                                   : " rounding " + layer.rounding) +

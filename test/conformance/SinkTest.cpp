@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <random>
 
 using namespace sinkstate;
@@ -177,12 +178,17 @@ protected:
   }
 };
 
-// What a compression drops of the content is what an exact SVD would drop.
+// What a compression drops of the content is what an exact SVD would drop. A
+// pivoted orthogonalisation drops more, half as much again in energy at most and
+// a fifth on the mean (kDroppedByQr, kMeanByQr).
 TEST_P(SinkTruncation, IsThatOfAnExactSvd) {
+  constexpr double kDroppedByQr = 1.5, kMeanByQr = 1.2;
   Sunk run(GetParam());
   const LayerSpec &spec = run.layers[0];
+  const bool qr = spec.core == "qr";
   DrivenRequest request = run.request(9, run.style());
   double most = 0;
+  Doubles ratios;
   for (int step = 0; step < 64; ++step) {
     const bool compacts = run.compactsNext(request, 0);
     if (compacts)
@@ -204,7 +210,9 @@ TEST_P(SinkTruncation, IsThatOfAnExactSvd) {
       const double dropped = droppedEnergy(
           h, run.means[0].data() + head * spec.dv, int64_t(spec.policyValue));
       const double rounding = 1e-5 * h.norm();
-      EXPECT_LE(off, 1.001 * dropped + rounding * rounding)
+      if (dropped > 1e-4 * h.squaredNorm())
+        ratios.push_back(off / dropped);
+      EXPECT_LE(off, (qr ? kDroppedByQr : 1.001) * dropped + rounding * rounding)
           << "head " << head << ", token " << step;
       EXPECT_GE(off, 0.999 * dropped - rounding * rounding)
           << "head " << head << ", token " << step;
@@ -212,6 +220,9 @@ TEST_P(SinkTruncation, IsThatOfAnExactSvd) {
     }
   }
   EXPECT_GT(most, 1e-4) << "a test of nothing";
+  const double mean =
+      std::accumulate(ratios.begin(), ratios.end(), 0.0) / double(ratios.size());
+  EXPECT_LE(mean, qr ? kMeanByQr : 1.001);
 }
 
 // After a prefill: what a dense state has of vbar becomes the sink, whole, the
@@ -253,7 +264,9 @@ TEST_P(SinkTruncation, OfADenseStateIsThatOfAnExactSvd) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Conformance, SinkTruncation,
-                         onEveryBackEnd({"gdn_sink", "mamba2_sink", "kda_sink"}),
+                         onEveryBackEnd({"gdn_sink", "mamba2_sink", "kda_sink",
+                                         "gdn_sink_qr", "mamba2_sink_qr",
+                                         "kda_sink_qr"}),
                          caseName);
 
 class NarrowSinks : public Sinks {};

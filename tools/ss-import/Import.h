@@ -26,7 +26,7 @@ struct ImportOptions {
   int64_t active = 8;
   int64_t buffer = 8;
   int64_t draft = 0;
-  std::optional<ss::CoreKind> core; ///< not set: the layer types' defaults
+  std::optional<ss::CoreKind> core; ///< not set: LayerOp::getCoreKind
   ss::Storage storage = ss::Storage::f32;
   ss::Rounding rounding = ss::Rounding::nearest; ///< of a narrower storage
   ss::Form form = ss::Form::factored;
