@@ -331,7 +331,7 @@ INSTANTIATE_TEST_SUITE_P(Conformance, FullSinks, onEveryBackEnd({"full_sink"}),
 
 class NoSinks : public ConformanceTest {};
 
-// vbar = 0 is no sink: sink:R is fixed:R, bit by bit.
+// vbar = 0 is no sink: sink:R is fixed:R, bit by bit, and byte by byte.
 TEST_P(NoSinks, AreAFixedRank) {
   const std::string name = GetParam().graph->name;
   const std::string twin = name.substr(0, name.find("_sink")) + "_fixed";
@@ -342,10 +342,37 @@ TEST_P(NoSinks, AreAFixedRank) {
   Running sink(GetParam(), plainOptions(1), false),
       fixed(other, plainOptions(1), false);
   DrivenRequest first = sink.request(5), second = fixed.request(5);
-  for (int step = 0; step < 60; ++step)
+  for (int step = 0; step < 60; ++step) {
     ASSERT_EQ(rowOf(sink.driver.step({&first}), 0, sink.layers),
               rowOf(fixed.driver.step({&second}), 0, fixed.layers))
         << "token " << step;
+    ASSERT_EQ(sink.engine.statistics().live_bytes,
+              fixed.engine.statistics().live_bytes)
+        << "token " << step;
+  }
+  EXPECT_EQ(sink.engine.statistics().mean_live_bytes,
+            fixed.engine.statistics().mean_live_bytes);
+}
+
+// Of a sink a request needs the key alone, and only where the head has one.
+TEST_P(Sinks, SaveTheirValueWhereAHeadHasOne) {
+  const int32_t first = 25;
+  Sunk with(GetParam()), without(GetParam(), 1, false);
+  DrivenRequest sunk = with.request(5), plain = without.request(5);
+  std::vector<int64_t> values(with.layers.size());
+  for (int32_t step = 0; step < 2 * first; ++step) {
+    with.driver.step({&sunk});
+    without.driver.step({&plain});
+  }
+  for (size_t layer = 0; layer < with.layers.size(); ++layer) {
+    const LayerSpec &spec = with.layers[layer];
+    const int64_t more = with.engine.layerStatistics(int32_t(layer)).live_bytes -
+                         without.engine.layerStatistics(int32_t(layer)).live_bytes;
+    // f32: the row of a sink without its value, and its weight.
+    const int64_t each = spec.dk * 4 + 4;
+    const int64_t sinks = spec.sinkForm ? spec.heads - (spec.heads > 1) : 0;
+    EXPECT_EQ(more, sinks * each) << "layer " << layer;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Conformance, NoSinks,

@@ -222,6 +222,12 @@ void CudaEngine::setSink(int32_t index, std::span<const float> means) {
   ofLayer.set(means);
   copyIn(at<float>(places.sink),
          ofLayer.directions.data(), means.size_bytes(), own->get());
+  std::vector<int32_t> shared;
+  for (int64_t head = 0; head < layer.heads; ++head)
+    shared.push_back(ofLayer.hasSink(head) ? int32_t(places.sizes.sharedBytes())
+                                           : 0);
+  copyIn(at<int32_t>(places.sharedBytes), shared.data(), shared.size() * 4,
+         own->get());
 }
 
 void CudaEngine::setFirstHead(int32_t index, int32_t head) {
