@@ -68,6 +68,12 @@ double budgetOf(const LayerSpec &layer, int32_t rank) {
   return layer.buffer * row + rank * (row + 4);
 }
 
+LayerSpec withNorm(LayerSpec layer, NormKind kind, double epsilon) {
+  layer.norm = kind;
+  layer.normEpsilon = epsilon;
+  return layer;
+}
+
 /// The last quarter compacts before its tokens, as ss-schedule-compaction has it
 /// with compact-before.
 void setBefore(std::vector<LayerSpec> &layers) {
@@ -275,6 +281,18 @@ std::vector<Graph> makeGraphs() {
                  deferredForm(gdnLayer(4, 2, 40, 24), 3),
                  gdnLayer(2, 1, 24, 40)}),
   };
+  // Every form of a layer with both norms, their epsilons as models have them and
+  // below the root of the smallest float32 numbers.
+  graphs.push_back(makeGraph(
+      "norms", {withNorm(gdnLayer(2, 1, 24, 40), NormKind::Max, 1e-12),
+                withNorm(kdaLayer(2, 2, 24, 40), NormKind::Add, 1e-6),
+                denseForm(gdnLayer(2, 1, 33, 24)),
+                deferredForm(withNorm(kdaLayer(2, 1, 40, 32), NormKind::Max, 1e-12))}));
+  graphs.push_back(makeGraph(
+      "small_norms", {withNorm(gdnLayer(2, 1, 24, 40), NormKind::Max, 1e-36),
+                      withNorm(kdaLayer(2, 2, 24, 40), NormKind::Add, 1e-42),
+                      denseForm(withNorm(gdnLayer(2, 1, 33, 24), NormKind::Add, 1e-38)),
+                      deferredForm(withNorm(kdaLayer(2, 1, 40, 32), NormKind::Max, 1e-30))}));
   // With init kernels: sizes below, at and above their number of components,
   // and one of several layers with drafts.
   graphs.push_back(makeGraph("init_80x128",
@@ -287,6 +305,7 @@ std::vector<Graph> makeGraphs() {
   for (size_t i = 0, count = graphs.size(); i < count; ++i)
     if (graphs[i].name != "dense" && graphs[i].name != "deferred" &&
         graphs[i].name != "worked_example" &&
+        !graphs[i].name.ends_with("norms") &&
         !graphs[i].name.starts_with("init_"))
       graphs.push_back(withCore(graphs[i], "qr"));
   addNarrow(graphs);
