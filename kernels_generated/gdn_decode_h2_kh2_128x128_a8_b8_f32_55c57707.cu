@@ -61,7 +61,8 @@ gdn_decode_h2_kh2_128x128_a8_b8_f32_55c57707_body(
 
   constexpr float softplus_linear_from = 20.0f;
   constexpr float lowest_log_decay = -104.0f;
-  constexpr float norm_epsilon = 1e-12f;
+  constexpr float norm_epsilon = 8.271806e-37f;
+  constexpr float norm_epsilon_1 = 1e-12f;
   constexpr float q_size = 0.088388346f;
   const int64_t place = int64_t(ordered) > 0 ? int64_t(order[program]) : program;
   const int64_t batch_row = place / 2;
@@ -87,19 +88,34 @@ gdn_decode_h2_kh2_128x128_a8_b8_f32_55c57707_body(
   float q_tile[4];
   ss::load_lanes<float4, 128>(q_tile, &q[batch_row * q_stride + value_offset]);
   const float qq = ss::dot<128>(q_tile, q_tile);
-  const float q_scale = q_size / ss::maximum(sqrtf(qq), norm_epsilon);
+  const bool is_true = qq < 1.7014118e38f;
+  const float value = is_true ? 1.0f : 8.271806e-25f;
+  float q_scaled[4];
+#pragma unroll
+  for (int e = 0; e < 4; ++e)
+    q_scaled[e] = q_tile[e] * value;
+  const float dots = ss::dot<128>(q_scaled, q_scaled);
+  const float q_scale = q_size / ss::maximum(sqrtf(dots), is_true ? norm_epsilon_1 : norm_epsilon);
   float q_unit[4];
 #pragma unroll
   for (int e = 0; e < 4; ++e)
-    q_unit[e] = q_tile[e] * q_scale;
+    q_unit[e] = q_scaled[e] * q_scale;
   float k_tile[4];
   ss::load_lanes<float4, 128>(k_tile, &k[batch_row * k_stride + value_offset]);
   const float kk = ss::dot<128>(k_tile, k_tile);
-  const float k_scale = 1.0f / ss::maximum(sqrtf(kk), norm_epsilon);
+  const bool is_true_1 = kk < 1.7014118e38f;
+  const float value_1 = is_true_1 ? 1.0f : 8.271806e-25f;
+  float k_scaled[4];
+#pragma unroll
+  for (int e = 0; e < 4; ++e)
+    k_scaled[e] = k_tile[e] * value_1;
+  const float dots_1 = ss::dot<128>(k_scaled, k_scaled);
+  const float k_scale = 1.0f /
+      ss::maximum(sqrtf(dots_1), is_true_1 ? norm_epsilon_1 : norm_epsilon);
   float k_unit[4];
 #pragma unroll
   for (int e = 0; e < 4; ++e)
-    k_unit[e] = k_tile[e] * k_scale;
+    k_unit[e] = k_scaled[e] * k_scale;
 
   // log-decay of this token
   const float gate_input = gate[batch_row * gate_stride + head] + dt_bias[head];
@@ -170,19 +186,19 @@ gdn_decode_h2_kh2_128x128_a8_b8_f32_55c57707_body(
 #pragma unroll
         for (int e = 0; e < 4; ++e)
           decayed_weight[e] = weight[e] * decay;
-        float dots[4];
-        ss::dot<128>(dots, v_rows, k_unit);
+        float dots_2[4];
+        ss::dot<128>(dots_2, v_rows, k_unit);
         float coef[4];
 #pragma unroll
         for (int e = 0; e < 4; ++e)
-          coef[e] = dots[e] * decayed_weight[e];
+          coef[e] = dots_2[e] * decayed_weight[e];
         ss::accumulate(h_k, coef, u_rows);
-        float dots_1[4];
-        ss::dot<128>(dots_1, v_rows, q_unit);
+        float dots_3[4];
+        ss::dot<128>(dots_3, v_rows, q_unit);
         float coef_1[4];
 #pragma unroll
         for (int e = 0; e < 4; ++e)
-          coef_1[e] = dots_1[e] * decayed_weight[e];
+          coef_1[e] = dots_3[e] * decayed_weight[e];
         ss::accumulate(h_q, coef_1, u_rows);
       }
     }
@@ -196,31 +212,31 @@ gdn_decode_h2_kh2_128x128_a8_b8_f32_55c57707_body(
     // buffered pairs, each with the decay since its own token
     for (int64_t i = 0; i < pairs; i += 4) {
       const int64_t left = pairs - i;
-      const int64_t value = state * 8 + i;
-      const int64_t key_at = value * 128;
+      const int64_t value_2 = state * 8 + i;
+      const int64_t key_at = value_2 * 128;
       float keys[4][4];
       ss::load_rows<float4, 128>(keys, &buffer_k[key_at], 128, left);
       float u_rows[4][4];
       ss::load_rows<float4, 128>(u_rows, &buffer_u[key_at], 128, left);
       float decays[4];
-      ss::load_all<float>(decays, &buffer_g[value], left);
+      ss::load_all<float>(decays, &buffer_g[value_2], left);
       float factor[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
         factor[e] = expf(running_decay - decays[e]);
-      float dots[4];
-      ss::dot<128>(dots, keys, k_unit);
+      float dots_2[4];
+      ss::dot<128>(dots_2, keys, k_unit);
       float coef[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        coef[e] = dots[e] * factor[e];
+        coef[e] = dots_2[e] * factor[e];
       ss::accumulate(h_k, coef, u_rows);
-      float dots_1[4];
-      ss::dot<128>(dots_1, keys, q_unit);
+      float dots_3[4];
+      ss::dot<128>(dots_3, keys, q_unit);
       float coef_1[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        coef_1[e] = dots_1[e] * factor[e];
+        coef_1[e] = dots_3[e] * factor[e];
       ss::accumulate(h_q, coef_1, u_rows);
     }
 
@@ -248,11 +264,11 @@ gdn_decode_h2_kh2_128x128_a8_b8_f32_55c57707_body(
 
   // append to the buffer
   const int64_t pair = state * 8 + pairs;
-  const int64_t value = pair * 128;
-  ss::store_lanes<float4, 128>(&buffer_u[value], u);
+  const int64_t value_2 = pair * 128;
+  ss::store_lanes<float4, 128>(&buffer_u[value_2], u);
   if (lane == 0)
     buffer_g[pair] = running_decay;
-  ss::store_lanes<float4, 128>(&buffer_k[value], k_unit);
+  ss::store_lanes<float4, 128>(&buffer_k[value_2], k_unit);
 
   // readout: y = H q + u (k . q)
   const float k_q = ss::dot<128>(k_unit, q_unit);

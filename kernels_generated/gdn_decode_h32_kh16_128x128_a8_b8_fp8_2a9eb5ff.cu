@@ -87,19 +87,33 @@ gdn_decode_h32_kh16_128x128_a8_b8_fp8_2a9eb5ff_body(
   float q_tile[4];
   ss::load_lanes<float4, 128>(q_tile, &q[batch_row * q_stride + key_offset]);
   const float qq = ss::dot<128>(q_tile, q_tile);
-  const float q_scale = q_size / sqrtf(qq + norm_epsilon);
+  const bool is_true = qq < 1.7014118e38f;
+  const float value = is_true ? 1.0f : 8.271806e-25f;
+  float q_scaled[4];
+#pragma unroll
+  for (int e = 0; e < 4; ++e)
+    q_scaled[e] = q_tile[e] * value;
+  const float dots = ss::dot<128>(q_scaled, q_scaled);
+  const float q_scale = q_size / sqrtf(dots + (is_true ? norm_epsilon : 0.0f));
   float q_unit[4];
 #pragma unroll
   for (int e = 0; e < 4; ++e)
-    q_unit[e] = q_tile[e] * q_scale;
+    q_unit[e] = q_scaled[e] * q_scale;
   float k_tile[4];
   ss::load_lanes<float4, 128>(k_tile, &k[batch_row * k_stride + key_offset]);
   const float kk = ss::dot<128>(k_tile, k_tile);
-  const float k_scale = 1.0f / sqrtf(kk + norm_epsilon);
+  const bool is_true_1 = kk < 1.7014118e38f;
+  const float value_1 = is_true_1 ? 1.0f : 8.271806e-25f;
+  float k_scaled[4];
+#pragma unroll
+  for (int e = 0; e < 4; ++e)
+    k_scaled[e] = k_tile[e] * value_1;
+  const float dots_1 = ss::dot<128>(k_scaled, k_scaled);
+  const float k_scale = 1.0f / sqrtf(dots_1 + (is_true_1 ? norm_epsilon : 0.0f));
   float k_unit[4];
 #pragma unroll
   for (int e = 0; e < 4; ++e)
-    k_unit[e] = k_tile[e] * k_scale;
+    k_unit[e] = k_scaled[e] * k_scale;
 
   // log-decay of this token
   const float gate_input = gate[batch_row * gate_stride + head] + dt_bias[head];
@@ -149,19 +163,19 @@ gdn_decode_h32_kh16_128x128_a8_b8_fp8_2a9eb5ff_body(
 #pragma unroll
       for (int e = 0; e < 4; ++e)
         row_weight[e] = decayed_weight[e] * 1.5258789e-5f;
-      float dots[4];
-      ss::dot<128>(dots, v_rows, k_unit);
+      float dots_2[4];
+      ss::dot<128>(dots_2, v_rows, k_unit);
       float coef[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        coef[e] = dots[e] * row_weight[e];
+        coef[e] = dots_2[e] * row_weight[e];
       ss::accumulate(h_k, coef, u_rows);
-      float dots_1[4];
-      ss::dot<128>(dots_1, v_rows, q_unit);
+      float dots_3[4];
+      ss::dot<128>(dots_3, v_rows, q_unit);
       float coef_1[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        coef_1[e] = dots_1[e] * row_weight[e];
+        coef_1[e] = dots_3[e] * row_weight[e];
       ss::accumulate(h_q, coef_1, u_rows);
     }
 
@@ -186,19 +200,19 @@ gdn_decode_h32_kh16_128x128_a8_b8_fp8_2a9eb5ff_body(
 #pragma unroll
       for (int e = 0; e < 4; ++e)
         factor[e] = expf(running_decay - decays[e]);
-      float dots[4];
-      ss::dot<128>(dots, keys, k_unit);
+      float dots_2[4];
+      ss::dot<128>(dots_2, keys, k_unit);
       float coef[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        coef[e] = dots[e] * factor[e];
+        coef[e] = dots_2[e] * factor[e];
       ss::accumulate(h_k, coef, u_rows);
-      float dots_1[4];
-      ss::dot<128>(dots_1, keys, q_unit);
+      float dots_3[4];
+      ss::dot<128>(dots_3, keys, q_unit);
       float coef_1[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        coef_1[e] = dots_1[e] * factor[e];
+        coef_1[e] = dots_3[e] * factor[e];
       ss::accumulate(h_q, coef_1, u_rows);
     }
 

@@ -86,19 +86,33 @@ kda_decode_h32_kh32_128x128_a8_b8_f32_f6e4eed5_body(
   float q_tile[4];
   ss::load_lanes<float4, 128>(q_tile, &q[batch_row * q_stride + value_offset]);
   const float qq = ss::dot<128>(q_tile, q_tile);
-  const float q_scale = q_size / sqrtf(qq + norm_epsilon);
+  const bool is_true = qq < 1.7014118e38f;
+  const float value = is_true ? 1.0f : 8.271806e-25f;
+  float q_scaled[4];
+#pragma unroll
+  for (int e = 0; e < 4; ++e)
+    q_scaled[e] = q_tile[e] * value;
+  const float dots = ss::dot<128>(q_scaled, q_scaled);
+  const float q_scale = q_size / sqrtf(dots + (is_true ? norm_epsilon : 0.0f));
   float q_unit[4];
 #pragma unroll
   for (int e = 0; e < 4; ++e)
-    q_unit[e] = q_tile[e] * q_scale;
+    q_unit[e] = q_scaled[e] * q_scale;
   float k_tile[4];
   ss::load_lanes<float4, 128>(k_tile, &k[batch_row * k_stride + value_offset]);
   const float kk = ss::dot<128>(k_tile, k_tile);
-  const float k_scale = 1.0f / sqrtf(kk + norm_epsilon);
+  const bool is_true_1 = kk < 1.7014118e38f;
+  const float value_1 = is_true_1 ? 1.0f : 8.271806e-25f;
+  float k_scaled[4];
+#pragma unroll
+  for (int e = 0; e < 4; ++e)
+    k_scaled[e] = k_tile[e] * value_1;
+  const float dots_1 = ss::dot<128>(k_scaled, k_scaled);
+  const float k_scale = 1.0f / sqrtf(dots_1 + (is_true_1 ? norm_epsilon : 0.0f));
   float k_unit[4];
 #pragma unroll
   for (int e = 0; e < 4; ++e)
-    k_unit[e] = k_tile[e] * k_scale;
+    k_unit[e] = k_scaled[e] * k_scale;
 
   // log-decay of this token
   float gate_tile[4];
@@ -121,11 +135,11 @@ kda_decode_h32_kh32_128x128_a8_b8_f32_f6e4eed5_body(
   const float write_weight = 1.0f / (expf(-beta[batch_row * beta_stride + head]) + 1.0f);
 
   // running log-decay
-  const bool is_true = pairs > 0;
-  const int64_t value = state * 8;
+  const bool is_true_2 = pairs > 0;
+  const int64_t value_2 = state * 8;
   float decay_before[4];
-  ss::load_lanes<float4, 128>(decay_before, &buffer_g[is_true ? (value + pairs - 1) * 128 : 0],
-      is_true ? 128 : 0);
+  ss::load_lanes<float4, 128>(decay_before, &buffer_g[is_true_2 ? (value_2 + pairs - 1) * 128 : 0],
+      is_true_2 ? 128 : 0);
   float running_decay[4];
 #pragma unroll
   for (int e = 0; e < 4; ++e)
@@ -180,19 +194,19 @@ kda_decode_h32_kh32_128x128_a8_b8_f32_f6e4eed5_body(
         ss::load_rows<float4, 128>(u_rows, &rows[row_at + 128], 256, left);
         float weight[4];
         ss::load_all<float>(weight, &weights[row], left);
-        float dots[4];
-        ss::dot<128>(dots, v_rows, decayed);
+        float dots_2[4];
+        ss::dot<128>(dots_2, v_rows, decayed);
         float coef[4];
 #pragma unroll
         for (int e = 0; e < 4; ++e)
-          coef[e] = dots[e] * weight[e];
+          coef[e] = dots_2[e] * weight[e];
         ss::accumulate(h_k, coef, u_rows);
-        float dots_1[4];
-        ss::dot<128>(dots_1, v_rows, decayed_1);
+        float dots_3[4];
+        ss::dot<128>(dots_3, v_rows, decayed_1);
         float coef_1[4];
 #pragma unroll
         for (int e = 0; e < 4; ++e)
-          coef_1[e] = dots_1[e] * weight[e];
+          coef_1[e] = dots_3[e] * weight[e];
         ss::accumulate(h_q, coef_1, u_rows);
       }
     }
@@ -206,7 +220,7 @@ kda_decode_h32_kh32_128x128_a8_b8_f32_f6e4eed5_body(
     // buffered pairs, each with the decay since its own token
     for (int64_t i = 0; i < pairs; i += 4) {
       const int64_t left = pairs - i;
-      const int64_t key_at = (value + i) * 128;
+      const int64_t key_at = (value_2 + i) * 128;
       float keys[4][4];
       ss::load_rows<float4, 128>(keys, &buffer_k[key_at], 128, left);
       float u_rows[4][4];
@@ -219,12 +233,12 @@ kda_decode_h32_kh32_128x128_a8_b8_f32_f6e4eed5_body(
 #pragma unroll
         for (int e = 0; e < 4; ++e)
           decayed_keys[r][e] = keys[r][e] * expf(running_decay[e] - decays[r][e]);
-      float dots[4];
-      ss::dot<128>(dots, decayed_keys, k_unit);
-      ss::accumulate(h_k, dots, u_rows);
-      float dots_1[4];
-      ss::dot<128>(dots_1, decayed_keys, q_unit);
-      ss::accumulate(h_q, dots_1, u_rows);
+      float dots_2[4];
+      ss::dot<128>(dots_2, decayed_keys, k_unit);
+      ss::accumulate(h_k, dots_2, u_rows);
+      float dots_3[4];
+      ss::dot<128>(dots_3, decayed_keys, q_unit);
+      ss::accumulate(h_q, dots_3, u_rows);
     }
 
     ss::keep_part<float4, 128>(scratch.part_sum, h_k, warp == 3);
@@ -250,11 +264,11 @@ kda_decode_h32_kh32_128x128_a8_b8_f32_f6e4eed5_body(
     u[e] = write_weight * (v_tile[e] - h_k[e]);
 
   // append to the buffer
-  const int64_t pair = value + pairs;
-  const int64_t value_1 = pair * 128;
-  ss::store_lanes<float4, 128>(&buffer_u[value_1], u);
-  ss::store_lanes<float4, 128>(&buffer_g[value_1], running_decay);
-  ss::store_lanes<float4, 128>(&buffer_k[value_1], k_unit);
+  const int64_t pair = value_2 + pairs;
+  const int64_t value_3 = pair * 128;
+  ss::store_lanes<float4, 128>(&buffer_u[value_3], u);
+  ss::store_lanes<float4, 128>(&buffer_g[value_3], running_decay);
+  ss::store_lanes<float4, 128>(&buffer_k[value_3], k_unit);
 
   // readout: y = H q + u (k . q)
   const float k_q = ss::dot<128>(k_unit, q_unit);

@@ -56,8 +56,9 @@ def SS_LayerOp : SS_Op<"layer", [Symbol, HasParent<"ModelOp">]> {
     that are orthonormal on both sides and sorted by weight, `qr` is a pivoted
     orthogonalisation without a singular value decomposition: left sides are
     orthonormal, right sides of unit length, which keeps a few components more
-    at the same error and costs a part of the time. Where it is absent the layer
-    type's default holds.
+    at the same error and costs a part of the time. Where it is absent a fixed
+    rank is kept by `svd`, since what is counted has to come in order; elsewhere
+    the layer type's default holds.
 
     `rounding` (optional) is how a storage narrower than f32 is written, to
     `nearest` where it is absent: see `!ss.state`.
@@ -105,8 +106,12 @@ def SS_LayerOp : SS_Op<"layer", [Symbol, HasParent<"ModelOp">]> {
       return getForm() == Form::factored || getForm() == Form::sink;
     }
     bool isSink() { return getForm() == Form::sink; }
-    /// The layer's own decomposition, or its type's.
-    CoreKind getCoreKind() { return getCore().value_or(getInfo().defaultCore); }
+    /// The layer's own decomposition, or that of its policy and type.
+    CoreKind getCoreKind() {
+      return getCore().value_or(getPolicy().getKind() == PolicyKind::fixed
+                                    ? CoreKind::svd
+                                    : getInfo().defaultCore);
+    }
     /// Without one, to nearest.
     Rounding getRoundingKind() { return getRounding().value_or(Rounding::nearest); }
     /// Upper bound of the rows stored per state: min(dv, dk) + active + buffer

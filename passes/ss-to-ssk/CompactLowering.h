@@ -172,8 +172,9 @@ private:
   NextState *next;
   int64_t shares = 0; ///< asked for so far
   // Form sink only (SinkLowering.cpp).
-  mlir::Value meanValue, meanSquare;  ///< vbar as a tile, its square, f64
-  mlir::Value hasSink, wasStored;     ///< i1: vbar is not zero; a sink is stored
+  mlir::Value sinkDirection;          ///< tile of unit length, or zeros
+  mlir::Value directionSquare;        ///< f64
+  mlir::Value hasSink, wasStored;     ///< i1: not zeros; a sink is stored
   mlir::Value sinkRows;               ///< 0 or 1; null without the form
   mlir::Value logDecay;               ///< of the whole buffer
   mlir::Value weights;                ///< [rank bound] f32, active ones -1 later

@@ -4,12 +4,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// H = vbar c^T + U V^T (docs/state-math.md section 5). The sink is the first row
-// of a state, [c / |c| | vbar / |vbar|] with the weight |c| |vbar|, so that decode
-// and densify read it as they read every component. Pairs hold whole updates
+// H = n c^T + U V^T (docs/state-math.md section 5), n = vbar / |vbar|: a length of
+// vbar would only be divided out again, and may not be a float32 when squared. The
+// sink is the first row of a state, [c / |c| | n] with the weight |c|, so that
+// decode and densify read it as they read every component. Pairs hold whole updates
 // u_j; that c takes its part of each may wait for the compaction, as decays do:
-//   c <- D c + sum_j (vbar . u_j / |vbar|^2) D_j k_j,   u_j <- u_j - omega_j vbar.
-// What is left of the block is orthogonal to vbar, and is all that is truncated.
+//   c <- D c + sum_j (n . u_j / |n|^2) D_j k_j,   u_j <- u_j - omega_j n.
+// What is left of the block is orthogonal to n, and is all that is truncated.
+// (|n| is 1 up to rounding; the division keeps what is left orthogonal.)
 //
 //===----------------------------------------------------------------------===//
 #include "CompactLowering.h"
@@ -30,16 +32,17 @@ static Value dotWide(KernelBuilder &k, Value a, Value b) {
 }
 
 void CompactLowering::findSink() {
-  k.note("the sink: the first row where the head has one (vbar is not zero)");
+  k.note("the sink: the first row where the head has one (not zeros)");
   const LayerShape &s = t.shape;
   Value zero = k.index(0);
-  meanValue = k.name(
-      "mean_value", k.load(t.valueTile(), t.arguments["sink"],
-                           k.mul(t.head, k.index(s.dv))));
-  meanSquare = k.name("mean_square", dotWide(k, meanValue, meanValue));
+  sinkDirection = k.name(
+      "sink_direction", k.load(t.valueTile(), t.arguments["sink"],
+                               k.mul(t.head, k.index(s.dv))));
+  directionSquare = k.name("direction_square",
+                           dotWide(k, sinkDirection, sinkDirection));
   // A state that got no block has no place for one either.
   Value room = k.toIndex(k.read(t.arguments["row_capacity"], t.state));
-  hasSink = k.name("has_sink", k.both(k.less(k.wide(0), meanSquare),
+  hasSink = k.name("has_sink", k.both(k.less(k.wide(0), directionSquare),
                                       k.less(zero, room)));
   sinkRows = k.name("sink_rows", k.select(hasSink, k.index(1), zero));
   wasStored = k.name("was_stored",
@@ -58,32 +61,30 @@ Value CompactLowering::decayedSink() {
       wasStored,
       [&]() -> Values {
         Value direction = k.load(tile, t.arguments["rows"], t.row(row, 0));
-        Value weight = k.read(t.arguments["weights"], k.add(t.base, row));
         Value length = k.name(
-            "sink_length",
-            k.narrow(k.div(k.extend(weight), k.sqrt(meanSquare))));
+            "sink_length", k.read(t.arguments["weights"], k.add(t.base, row)));
         if (t.shape.channelDecay)
           return {k.map(tile, {direction, logDecay}, [&](ValueRange e) {
             return k.mul(k.mul(e[0], length), k.exp(e[1]));
           })};
-        Value decayed = k.name("sink_length", k.mul(length, k.exp(logDecay)));
+        Value decayed = k.name("decayed_length", k.mul(length, k.exp(logDecay)));
         return {k.map(tile, direction,
                       [&](ValueRange e) { return k.mul(e[0], decayed); })};
       },
       [&]() -> Values { return {k.splat(tile, k.real(0))}; })[0];
 }
 
-/// Moves what the block's left sides have of vbar to c.
+/// Moves what the block's left sides have of n to c.
 Value CompactLowering::takeSinkOut(Value sink) {
   Value zero = k.index(0);
   return k.loop(
       zero, k.index(m), 1, {sink}, [&](Value i, ValueRange carried) -> Values {
         Value u = k.load(t.valueTile(), left.rows, {i, zero});
         Value v = k.load(t.keyTile(), right.rows, {i, zero});
-        Value share = k.name("omega", k.div(dotWide(k, u, meanValue),
-                                            meanSquare));
+        Value share = k.name("omega", k.div(dotWide(k, u, sinkDirection),
+                                            directionSquare));
         Value part = k.name("part", k.neg(k.narrow(share)));
-        u = k.map(t.valueTile(), {u, meanValue}, [&](ValueRange e) {
+        u = k.map(t.valueTile(), {u, sinkDirection}, [&](ValueRange e) {
           return k.fma(part, e[1], e[0]);
         });
         k.store(u, left.rows, {i, zero});
@@ -100,20 +101,18 @@ void CompactLowering::separateSink() {
     k.note("the sink takes its part of the block, exactly");
     Value sink = k.name("sink_key", takeSinkOut(decayedSink()));
     Value length = k.name("sink_size", k.sqrt(dotWide(k, sink, sink)));
+    // In float64, where the smallest length has an inverse.
     Value inverse = k.name(
-        "inverse", k.narrow(k.select(k.less(k.wide(1e-37), length),
-                                     k.div(k.wide(1), length), k.wide(0))));
-    Value root = k.name("mean_size", k.sqrt(meanSquare));
-    Value inverseMean = k.name("inverse_mean", k.narrow(k.div(k.wide(1), root)));
+        "inverse", k.select(k.less(k.wide(0), length),
+                            k.div(k.wide(1), length), k.wide(0)));
     Value row = k.index(-1);
     t.storeRow(k.map(t.keyTile(), sink,
-                     [&](ValueRange e) { return k.mul(e[0], inverse); }),
+                     [&](ValueRange e) {
+                       return k.narrow(k.mul(k.extend(e[0]), inverse));
+                     }),
                row, 0);
-    t.storeRow(k.map(t.valueTile(), meanValue,
-                     [&](ValueRange e) { return k.mul(e[0], inverseMean); }),
-               row, t.shape.dk);
-    k.write(k.narrow(k.mul(length, root)), t.arguments["weights"],
-            k.add(t.base, row));
+    t.storeRow(sinkDirection, row, t.shape.dk);
+    k.write(k.narrow(length), t.arguments["weights"], k.add(t.base, row));
   });
 }
 

@@ -79,6 +79,44 @@ Value TokenLowering::scalar(Value value) {
   return lowered[value] = k.read(t.arguments[argument], at);
 }
 
+// Sums of squares between these two are good to float32's digits. A vector with
+// another one is measured again, times a power of two: without looking for its
+// largest element.
+static constexpr double kMostSquares = 0x1p127, kLeastSquares = 0x1p-80;
+// The largest element of such a vector is above 2^50 (below 2^-40), and becomes
+// 2^-30 to 2^48 (2^-49 to 2^60): squares of both ends are float32 numbers.
+static constexpr double kShrink = 0x1p-80, kGrow = 0x1p100;
+// Beside the square of a larger epsilon it does not matter that squares vanish.
+static constexpr double kLeastEpsilonSquare = 0x1p-110;
+
+KernelBuilder::Values TokenLowering::measure(Value x, ss::NormAttr norm,
+                                             StringRef called) {
+  const bool adds = norm.getKind() == ss::NormKind::add;
+  const double epsilon = norm.getEps();
+  auto epsilonTimes = [&](double by) {
+    return k.constant("norm_epsilon", adds ? epsilon * by * by : epsilon * by);
+  };
+  Value squares = k.name((called + called).str(), k.dot(x, x));
+  // Not so for infinity and NaN.
+  Value fits = k.less(squares, k.real(kMostSquares));
+  Value by = k.select(fits, k.real(1), k.real(kShrink));
+  Value added = k.select(fits, epsilonTimes(1), epsilonTimes(kShrink));
+  if ((adds ? epsilon : epsilon * epsilon) < kLeastEpsilonSquare) {
+    Value vanishes = k.less(squares, k.real(kLeastSquares));
+    by = k.select(vanishes, k.real(kGrow), by);
+    added = k.select(vanishes, epsilonTimes(kGrow), added);
+  }
+  // Always: a branch costs registers, and decode kernels have none to spare. An
+  // ordinary vector is multiplied with 1 and keeps its bits.
+  Value scaled = k.name((called + "_scaled").str(),
+                        k.map(t.keyTile(), x, [&](ValueRange e) {
+                          return k.mul(e[0], by);
+                        }));
+  Value again = k.dot(scaled, scaled);
+  return {scaled, adds ? k.sqrt(k.add(again, added))
+                       : k.max(k.sqrt(again), added)};
+}
+
 Value TokenLowering::normalize(ss::NormalizeOp op) {
   ss::NormAttr norm = op.getNorm();
   double scale = op.getScale().convertToDouble();
@@ -87,13 +125,9 @@ Value TokenLowering::normalize(ss::NormalizeOp op) {
   StringRef called = arguments.lookup(op.getInput());
   Value factor = scale == 1.0 ? k.real(1) : k.constant((called + "_size").str(), scale);
   if (norm.getKind() != ss::NormKind::none) {
-    double epsilon = norm.getEps();
-    Value squares = k.name((called + called).str(), k.dot(x, x));
-    Value length =
-        norm.getKind() == ss::NormKind::add
-            ? k.sqrt(k.add(squares, k.constant("norm_epsilon", epsilon)))
-            : k.max(k.sqrt(squares), k.constant("norm_epsilon", epsilon));
-    factor = k.name((called + "_scale").str(), k.div(factor, length));
+    KernelBuilder::Values measured = measure(x, norm, called);
+    x = measured[0];
+    factor = k.name((called + "_scale").str(), k.div(factor, measured[1]));
   } else if (scale == 1.0) {
     return x;
   }

@@ -38,6 +38,10 @@ public:
 private:
   mlir::Value loadVector(llvm::StringRef argument);
   mlir::Value normalize(ss::NormalizeOp op);
+  /// `x`, times a power of two where its squares are too large or too small for
+  /// float32, and the length that it is divided by, times the same.
+  KernelBuilder::Values measure(mlir::Value x, ss::NormAttr norm,
+                                llvm::StringRef called);
   mlir::Value logDecay(ss::LogDecayOp op);
   /// x + bias of a gate, at this head (scalar) or at its channels (tile).
   mlir::Value biasedGate(mlir::Value gate, mlir::Value bias, bool channels);

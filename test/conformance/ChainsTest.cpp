@@ -9,6 +9,8 @@
 #include "ConformanceTest.h"
 
 #include <algorithm>
+#include <cfloat>
+#include <cmath>
 #include <map>
 
 using namespace sinkstate;
@@ -140,5 +142,52 @@ INSTANTIATE_TEST_SUITE_P(
                     "mamba2_budget", "hybrid", "gdn_f16", "mamba2_bf16",
                     "kda_f16", "mamba2_fp8", "kda_fp8"}),
     caseName);
+
+class Norms : public Chains {
+protected:
+  /// All keys, and all queries, times a factor; elements beyond float32 become
+  /// its largest number.
+  void expectExactTimes(float factor) {
+    for (auto vector : {&TokenValues::k, &TokenValues::q}) {
+      SCOPED_TRACE(testing::Message() << (vector == &TokenValues::k ? "keys" : "queries")
+                                      << " times " << factor);
+      expectExact(adjusted([&](int64_t, TokenValues &token) {
+        for (float &x : token.*vector)
+          x = std::clamp(x * factor, -FLT_MAX, FLT_MAX);
+      }));
+    }
+  }
+};
+
+// Vectors whose squares, or whose lengths, are beyond float32.
+TEST_P(Norms, OfTheLargestVectors) {
+  for (float factor : {1e18f, 1e19f, 3e19f, 1e30f, 1e38f, 3e38f})
+    expectExactTimes(factor);
+}
+
+// Vectors whose squares vanish: the epsilon decides, or where it is as small the
+// vector itself.
+TEST_P(Norms, OfTheSmallestVectors) {
+  for (float factor : {1e-10f, 1e-15f, 1e-19f, 1e-23f, 1e-30f})
+    expectExactTimes(factor);
+}
+
+// A NaN or an infinity is one in the answer, and not a unit vector.
+TEST_P(Norms, KeepWhatIsNotFinite) {
+  for (float bad : {NAN, INFINITY}) {
+    Running run(GetParam(), plainOptions(1), false);
+    DrivenRequest request = run.request(
+        1, adjusted([&](int64_t, TokenValues &token) { token.q[0] = bad; }));
+    run.driver.step({&request});
+    const StepResult y = run.driver.step({&request});
+    for (const std::vector<float> &of : rowOf(y, 0, run.layers))
+      EXPECT_FALSE(std::isfinite(of[0])) << bad;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Conformance, Norms,
+                         onEveryBackEnd({"gdn_64x128", "kda_bounded_60x100",
+                                         "norms", "small_norms"}),
+                         caseName);
 
 } // namespace

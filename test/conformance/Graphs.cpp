@@ -68,6 +68,12 @@ double budgetOf(const LayerSpec &layer, int32_t rank) {
   return layer.buffer * row + rank * (row + 4);
 }
 
+LayerSpec withNorm(LayerSpec layer, NormKind kind, double epsilon) {
+  layer.norm = kind;
+  layer.normEpsilon = epsilon;
+  return layer;
+}
+
 /// The last quarter compacts before its tokens, as ss-schedule-compaction has it
 /// with compact-before.
 void setBefore(std::vector<LayerSpec> &layers) {
@@ -95,7 +101,7 @@ Graph makeGraph(std::string name, std::vector<LayerSpec> layers) {
 Graph withCore(Graph graph, const char *core) {
   graph.name += std::string("_") + core;
   for (LayerSpec &layer : graph.layers)
-    layer.core = core;
+    layer.core = core, layer.coreByDefault = false;
   return graph;
 }
 
@@ -181,12 +187,16 @@ Graph draftForms() {
 void addSinks(std::vector<Graph> &graphs) {
   auto sink = [](LayerSpec layer, int32_t rank) {
     layer = withPolicy(layer, "fixed", rank);
-    layer.sinkForm = true;
+    layer.sinkForm = layer.coreByDefault = true;
     return layer;
   };
-  graphs.push_back(makeGraph("gdn_sink", {sink(gdnLayer(4, 2, 64, 128), 16)}));
-  graphs.push_back(makeGraph("mamba2_sink", {sink(mamba2Layer(4, 1, 32, 48), 8)}));
-  graphs.push_back(makeGraph("kda_sink", {sink(kdaLayer(2, 2, 64, 128), 8)}));
+  for (Graph graph :
+       {makeGraph("gdn_sink", {sink(gdnLayer(4, 2, 64, 128), 16)}),
+        makeGraph("mamba2_sink", {sink(mamba2Layer(4, 1, 32, 48), 8)}),
+        makeGraph("kda_sink", {sink(kdaLayer(2, 2, 64, 128), 8)})}) {
+    graphs.push_back(graph);
+    graphs.push_back(withCore(graph, "qr"));
+  }
   // All of the content fits.
   graphs.push_back(makeGraph("full_sink", {sink(gdnLayer(2, 1, 12, 20), 12),
                                            sink(mamba2Layer(4, 1, 9, 12), 9),
@@ -195,7 +205,7 @@ void addSinks(std::vector<Graph> &graphs) {
   auto narrow = [&](LayerSpec layer, const char *storage) {
     layer = sink(layer, 8);
     layer.storage = storage;
-    layer.core = "qr";
+    layer.core = "qr", layer.coreByDefault = false;
     return layer;
   };
   graphs.push_back(makeGraph("narrow_sink",
@@ -205,7 +215,7 @@ void addSinks(std::vector<Graph> &graphs) {
                               narrow(kdaLayer(2, 1, 40, 32), "fp8")}));
   // Chosen per layer, beside the other forms.
   LayerSpec qr = sink(kdaLayer(2, 1, 24, 40), 8);
-  qr.core = "qr";
+  qr.core = "qr", qr.coreByDefault = false;
   graphs.push_back(makeGraph(
       "mixed_sink", {withPolicy(gdnLayer(2, 1, 32, 24), "relative", 0),
                      sink(mamba2Layer(2, 1, 24, 40), 4), qr,
@@ -286,6 +296,23 @@ std::vector<Graph> mixedGraphs() {
   };
 }
 
+/// Every form of a layer with both norms, their epsilons as models have them and
+/// below the root of the smallest float32 numbers.
+std::vector<Graph> normGraphs() {
+  return {
+      makeGraph("norms",
+                {withNorm(gdnLayer(2, 1, 24, 40), NormKind::Max, 1e-12),
+                 withNorm(kdaLayer(2, 2, 24, 40), NormKind::Add, 1e-6),
+                 denseForm(gdnLayer(2, 1, 33, 24)),
+                 deferredForm(withNorm(kdaLayer(2, 1, 40, 32), NormKind::Max, 1e-12))}),
+      makeGraph("small_norms",
+                {withNorm(gdnLayer(2, 1, 24, 40), NormKind::Max, 1e-36),
+                 withNorm(kdaLayer(2, 2, 24, 40), NormKind::Add, 1e-42),
+                 denseForm(withNorm(gdnLayer(2, 1, 33, 24), NormKind::Add, 1e-38)),
+                 deferredForm(withNorm(kdaLayer(2, 1, 40, 32), NormKind::Max, 1e-30))}),
+  };
+}
+
 /// With init kernels: sizes below, at and above their number of components,
 /// and one of several layers with drafts.
 std::vector<Graph> initGraphs() {
@@ -301,12 +328,14 @@ std::vector<Graph> initGraphs() {
 std::vector<Graph> makeGraphs() {
   std::vector<Graph> graphs;
   for (const std::vector<Graph> &some :
-       {exactGraphs(), policyGraphs(), mixedGraphs(), initGraphs()})
+       {exactGraphs(), policyGraphs(), mixedGraphs(), normGraphs(),
+        initGraphs()})
     graphs.insert(graphs.end(), some.begin(), some.end());
   // Every graph that compacts, by the other decomposition too.
   for (size_t i = 0, count = graphs.size(); i < count; ++i)
     if (graphs[i].name != "dense" && graphs[i].name != "deferred" &&
         graphs[i].name != "worked_example" &&
+        !graphs[i].name.ends_with("norms") &&
         !graphs[i].name.starts_with("init_"))
       graphs.push_back(withCore(graphs[i], "qr"));
   addNarrow(graphs);
@@ -368,7 +397,8 @@ std::string layerText(const LayerSpec &layer) {
                      " query_scale " + number(layer.queryScale) +
                      "\n      policy #ss.policy" + policyText(layer) +
                      size("active", layer.active) +
-                     size("buffer", layer.buffer) + " core " + layer.core +
+                     size("buffer", layer.buffer) +
+                     (layer.coreByDefault ? "" : " core " + layer.core) +
                      " storage " + layer.storage +
                      (layer.rounding == "nearest" ? ""
                                                   : " rounding " + layer.rounding) +

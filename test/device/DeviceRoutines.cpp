@@ -1,7 +1,7 @@
 //===- DeviceRoutines.cpp - Routines of the device library on the GPU -----===//
 //
-// One warp a matrix, in global memory: what a compaction does with one core in
-// shared memory.
+// One warp a matrix (four for a Gram matrix), in global memory: what a compaction
+// or an init kernel does with one in shared memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,6 +52,30 @@ extern "C" __global__ void orthogonalize(double *gram, double *t,
 }
 )cuda";
 
+/// After a line that says what kSize is.
+constexpr const char *kGramSource = R"cuda(
+#include "ss/add_gram.cuh"
+#include "ss/gram_svd.cuh"
+
+constexpr int kWarps = 4;
+
+extern "C" __global__ void gram_svd(const float *matrices, float *vectors,
+                                    double *sigma, double *room, double share,
+                                    int *status) {
+  const long long i = blockIdx.x;
+  auto &rows = *reinterpret_cast<const float(*)[kSize][kSize]>(
+      matrices + i * kSize * kSize);
+  auto &to = *reinterpret_cast<float(*)[kSize + 1][kSize]>(
+      vectors + i * (kSize + 1) * kSize);
+  ss::add_gram<kWarps>(kSize, kSize, 0, 1, rows, to);
+  const int bits = ss::gram_svd<kWarps>(
+      kSize, to, *reinterpret_cast<double(*)[kSize]>(sigma + i * kSize),
+      *reinterpret_cast<double(*)[kRoom]>(room + i * kRoom), share);
+  if (threadIdx.x == 0)
+    status[i] = bits;
+}
+)cuda";
+
 /// After a line that says what Element is: one register a thread.
 constexpr const char *kWidenSource = R"cuda(
 #include "ss/half.cuh"
@@ -87,6 +111,45 @@ public:
                                      std::vector<double> &t) override {
     t.assign(gram.size(), 0);
     return run(m, "orthogonalize", {&gram, &t});
+  }
+
+  std::vector<int32_t> gramSvd(int m, double share,
+                               const std::vector<float> &matrices,
+                               std::vector<float> &vectors,
+                               std::vector<double> &sigma) override {
+    constexpr unsigned threads = 4 * 32;
+    const size_t step = size_t(m) * size_t(m), count = matrices.size() / step,
+                 each = step + size_t(m);
+    sigma.assign(count * size_t(m), 0);
+    std::vector<float> memory(count * each);
+    std::vector<int32_t> status(count, -1);
+    CurrentContext current(*context);
+    const Module module = compiled(
+        text("gram_", m),
+        text("constexpr int kSize = ", m, ", kRoom = ", m + SS_GRAM_ROOM, ";",
+             kGramSource));
+    OwnStream stream(context);
+    DeviceMemory from(context, matrices.size() * sizeof(float)),
+        to(context, memory.size() * sizeof(float)),
+        values(context, sigma.size() * sizeof(double)),
+        room(context, count * size_t(m + SS_GRAM_ROOM) * sizeof(double)),
+        bits(context, count * sizeof(int32_t));
+    stream.copyIn(from.address(), matrices.data(),
+                  matrices.size() * sizeof(float));
+    CUdeviceptr addresses[] = {from.address(), to.address(), values.address(),
+                               room.address(), bits.address()};
+    void *parameters[] = {&addresses[0], &addresses[1], &addresses[2],
+                          &addresses[3], &share,        &addresses[4]};
+    SS_CUDA(context->driver(),
+            cuLaunchKernel(module.function("gram_svd"), unsigned(count), 1, 1,
+                           threads, 1, 1, 0, stream.get(), parameters, nullptr));
+    stream.copyOut(memory.data(), addresses[1], memory.size() * sizeof(float));
+    stream.copyOut(sigma.data(), addresses[2], sigma.size() * sizeof(double));
+    stream.copyOut(status.data(), addresses[4], count * sizeof(int32_t));
+    for (size_t i = 0; i < count; ++i)
+      vectors.insert(vectors.end(), memory.begin() + long(i * each),
+                     memory.begin() + long(i * each + step));
+    return status;
   }
 
   std::vector<float> widen(const std::string &type,

@@ -59,6 +59,26 @@ public:
     return status;
   }
 
+  std::vector<int32_t> gramSvd(int m, double share,
+                               const std::vector<float> &matrices,
+                               std::vector<float> &vectors,
+                               std::vector<double> &sigma) override {
+    const size_t step = size_t(m) * size_t(m);
+    std::vector<int32_t> status;
+    std::vector<double> values(static_cast<size_t>(m)),
+        room(size_t(m + SS_GRAM_ROOM));
+    for (size_t i = 0; i < matrices.size(); i += step) {
+      std::vector<float> chunk(&matrices[i], &matrices[i] + step),
+          memory(step + size_t(m));
+      ss_cpu_routines()->ss_add_gram(m, m, 0, 1, chunk.data(), memory.data());
+      status.push_back(ss_cpu_routines()->ss_gram_svd(
+          m, memory.data(), values.data(), room.data(), share));
+      vectors.insert(vectors.end(), memory.begin(), memory.begin() + long(step));
+      sigma.insert(sigma.end(), values.begin(), values.end());
+    }
+    return status;
+  }
+
   std::vector<float> widen(const std::string &type,
                            const std::vector<uint32_t> &registers) override {
     using numeric::ElementType;

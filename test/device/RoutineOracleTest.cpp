@@ -157,6 +157,50 @@ TEST_P(RoutineOracle, AgreesThatRowsAreOrthonormal) {
   }
 }
 
+/// Rows of init kernels: 128 at most.
+class GramOracle : public RoutineOracle {};
+
+/// What is wanted is there, to 1e-3, and its vectors are orthonormal and lose no
+/// more of the matrix than the oracle's would.
+TEST_P(GramOracle, AgreesOnTheLargestSingularValues) {
+  constexpr int count = 32;
+  constexpr double share = 3e-3;
+  std::vector<float> matrices, vectors;
+  for (int i = 0; i < count; ++i) {
+    const Eigen::MatrixXf narrow =
+        matrixOf(i, m()).transpose().cast<float>(); // by rows
+    matrices.insert(matrices.end(), narrow.data(), narrow.data() + narrow.size());
+  }
+  const std::vector<double> all(matrices.begin(), matrices.end());
+  std::vector<double> sigma;
+  const std::vector<int32_t> status =
+      routines->gramSvd(m(), share, matrices, vectors, sigma);
+  const std::vector<double> left(vectors.begin(), vectors.end());
+  const std::vector<double> expected = oracle->singularValues(all, m(), m());
+  for (int i = 0; i < count; ++i) {
+    SCOPED_TRACE(testing::Message() << kindOf(i) << " matrix " << i);
+    EXPECT_EQ(status[size_t(i)], 0);
+    const Vector s = part(sigma, i, m(), 1), known = part(expected, i, m(), 1);
+    const Matrix a = part(all, i, m(), m());
+    int wanted = 0;
+    while (wanted < m() && known(wanted) >= share * known(0))
+      ++wanted;
+    // Written so that NaN fails.
+    for (int j = 0; j < wanted; ++j)
+      EXPECT_LE(std::abs(s(j) - known(j)), 1e-3 * known(j)) << j;
+    for (int j = 1; j < m(); ++j)
+      EXPECT_LE(s(j), s(j - 1)) << j;
+    const Matrix rows = part(left, i, m(), m()).topRows(wanted);
+    EXPECT_LE((rows * rows.transpose() - Matrix::Identity(wanted, wanted))
+                  .cwiseAbs().maxCoeff(), 1e-5);
+    const double least = known.tail(m() - wanted).norm();
+    EXPECT_LE((a - rows.transpose() * (rows * a)).norm(),
+              1.01 * least + 1e-5 * known.norm());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, GramOracle, testing::Values(16, 33, 80, 128));
+
 INSTANTIATE_TEST_SUITE_P(Sizes, RoutineOracle, testing::Values(8, 16, 24, 32));
 
 } // namespace

@@ -38,6 +38,13 @@ public:
                                        std::vector<double> &yt) = 0;
   virtual std::vector<int32_t> orthogonalize(int m, std::vector<double> &gram,
                                              std::vector<double> &t) = 0;
+  /// Of matrices [m, m] f32, by their Gram matrices (ss_add_gram, ss_gram_svd):
+  /// left vectors, a row each, and singular values; those below `share` of the
+  /// largest may be zero.
+  virtual std::vector<int32_t> gramSvd(int m, double share,
+                                       const std::vector<float> &matrices,
+                                       std::vector<float> &vectors,
+                                       std::vector<double> &sigma) = 0;
   /// The numbers in whole registers of `type` (half, bfloat16 or float8), as f32.
   virtual std::vector<float> widen(const std::string &type,
                                    const std::vector<uint32_t> &registers) = 0;

@@ -150,8 +150,8 @@ std::vector<Option> sourceOptions(BenchOptions &options) {
                      "of a preset or model: what a compaction keeps",
                      options.policy),
           textOption("--core", "svd|qr", "svd or qr",
-                     "of a preset or model: how a compaction decomposes (by "
-                     "layer type)",
+                     "of a preset or model: how a compaction decomposes (svd "
+                     "for fixed and sink, else by layer type)",
                      options.core),
           numberOption("--active",
                        "of a preset or model: components that take part in a "

@@ -39,7 +39,7 @@ struct ImportOptions {
   int64_t active = 8;
   int64_t buffer = 8;
   int64_t draft = 0;
-  std::optional<ss::CoreKind> core; ///< not set: the layer types' defaults
+  std::optional<ss::CoreKind> core; ///< not set: LayerOp::getCoreKind
   Storages storage;
   /// Of storages narrower than f32. Where types have storages of their own, f32
   /// ones round nothing; one for all of them must be narrow.

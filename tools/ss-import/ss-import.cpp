@@ -53,7 +53,8 @@ static cl::opt<long>
     draft("draft", cl::desc("Buffer rows for speculative tokens (default 0)"),
           cl::value_desc("count"), cl::init(0), cl::cat(category));
 static cl::opt<ss::CoreKind> core(
-    "core", cl::desc("How compactions decompose (default: by layer type)"),
+    "core", cl::desc("How compactions decompose (default: svd for fixed and "
+                     "sink, otherwise by layer type)"),
     cl::values(clEnumValN(ss::CoreKind::svd, "svd", "singular values"),
                clEnumValN(ss::CoreKind::qr, "qr", "pivoted orthogonalisation")),
     cl::cat(category));

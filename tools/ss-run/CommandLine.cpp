@@ -47,7 +47,7 @@ const ValueOption valueOptions[] = {
      "prints bits per byte, KL by quarters of the run and bytes as a Markdown "
      "table. --svg then draws bytes against KL"},
     {"core", &OptionTexts::core, "svd|qr",
-     "how a compaction decomposes (by layer type)"},
+     "how a compaction decomposes (svd for fixed and sink, else by layer type)"},
     {"storage", &OptionTexts::storage, "f32|f16|bf16|fp8[+TYPE=STORAGE]",
      "element type of stored rows (f32), and of those of layers of a type: "
      "fp8+kda=f16; the dense run keeps f32"},

@@ -266,9 +266,9 @@ void CudaEngine::launchInit(const LayerManifest &layer,
 /// Takes the heads' sinks out of their matrices.
 void CudaEngine::takeSinks(const LayerManifest &layer,
                            std::vector<InitialState> &states) const {
-  const LayerSinks &means = sinks[size_t(&layer - manifest.layers.data())];
+  const LayerSinks &own = sinks[size_t(&layer - manifest.layers.data())];
   for (InitialState &state : states)
-    takeSink(means.meanOf(state.state % layer.heads), state);
+    takeSink(own.directionOf(state.state % layer.heads), state);
 }
 
 /// What the init kernel did not find is decomposed on the host, exactly.

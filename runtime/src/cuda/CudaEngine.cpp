@@ -219,9 +219,17 @@ void CudaEngine::setSink(int32_t index, std::span<const float> means) {
   const LayerManifest &layer = checkedLayer(index);
   for (int32_t slot = 0; slot < slotCount; ++slot)
     checkSinks(layer, means, inUse[size_t(slot)] ? slot : -1);
-  copyIn(at<float>(layout.layers[size_t(index)].sink), means.data(),
-         means.size_bytes(), own->get());
-  sinks[size_t(index)].set(means);
+  const LayerPlaces &places = layout.layers[size_t(index)];
+  LayerSinks &ofLayer = sinks[size_t(index)];
+  ofLayer.set(means);
+  copyIn(at<float>(places.sink),
+         ofLayer.directions.data(), means.size_bytes(), own->get());
+  std::vector<int32_t> shared;
+  for (int64_t head = 0; head < layer.heads; ++head)
+    shared.push_back(ofLayer.hasSink(head) ? int32_t(places.sizes.sharedBytes())
+                                           : 0);
+  copyIn(at<int32_t>(places.sharedBytes), shared.data(), shared.size() * 4,
+         own->get());
 }
 
 void CudaEngine::setFirstHead(int32_t index, int32_t head) {

@@ -151,7 +151,8 @@ void CudaEngine::statistics(ss_statistics &out) const {
       if (!inUse[size_t(state / heads)])
         continue;
       out.dense_bytes += places.sizes.denseFloats * 4;
-      out.live_bytes += places.sizes.liveBytes(ranks[size_t(state)]);
+      out.live_bytes += places.sizes.liveBytes(
+          ranks[size_t(state)], sinks[i].hasSink(state % heads));
       if (!manifest.layers[i].denseForm)
         out.used_bytes += places.sizes.storedBytes(ranks[size_t(state)]);
     }
@@ -192,7 +193,8 @@ void CudaEngine::layerStatistics(int32_t index,
     out.rank_sum += std::max(0, rank);
     out.rank_max = std::max(out.rank_max, rank);
     out.buffered_max = std::max(out.buffered_max, counts[slot]);
-    out.live_bytes += sizes.liveBytes(rank);
+    out.live_bytes += sizes.liveBytes(
+        rank, sinks[size_t(index)].hasSink(state % layer.heads));
   }
   out.dense_bytes = out.states * sizes.denseFloats * 4;
   out.allocated_bytes = heldRowBytes(places, layer.denseForm);

@@ -80,6 +80,7 @@ void CudaLayout::placeLayer(const LayerManifest &layer, LayerPlaces &places) {
   placeLists(layer, places);
   places.sink = take(layer.sinkForm ? int64_t(layer.heads) * layer.dv : 0,
                      sizeof(float));
+  places.sharedBytes = take(layer.sinkForm ? layer.heads : 0, sizeof(int32_t));
 }
 
 void CudaLayout::placeBuffers(const LayerLayout &sizes, int64_t slots,

@@ -28,7 +28,8 @@ struct LayerPlaces {
   int64_t rank = 0, status = 0, count = 0;
   int64_t bufferK = 0, bufferU = 0, bufferG = 0, work = 0, workCount = 0,
           order = 0;
-  int64_t sink = 0; ///< form sink: mean values of the heads
+  int64_t sink = 0; ///< form sink: directions of the heads' sinks
+  int64_t sharedBytes = 0; ///< form sink: by head, bytes that a sink saves; 0: none
   /// States that are due. Without pools they are what is compacted, `work`.
   int64_t due = 0, dueCount = 0;
   /// With pools: states to write as matrices, and where.

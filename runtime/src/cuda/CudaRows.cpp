@@ -197,7 +197,7 @@ void CudaEngine::rowStatistics(ss_statistics &out) const {
   for (size_t i = 0; i < layout.layers.size(); ++i)
     if (manifest.layers[i].denseForm)
       out.mean_live_bytes += double(slotsInUse() * manifest.layers[i].heads *
-                                    layout.layers[i].sizes.liveBytes(-1));
+                                    layout.layers[i].sizes.liveBytes(-1, false));
 }
 
 /// After a synchronization: what the device could not ask anybody about.

@@ -179,11 +179,13 @@ ss::RowLayer RowPools::layerTable(const LayerManifest &layer,
   table.row_elements = int32_t(layout.rowFloats);
   table.out_is_rows = layout.storage == Storage::F32;
   table.matrix_elements = int32_t(layout.denseFloats);
-  // From two ranks that both have what a sink costs.
-  table.live_row = int32_t(layout.liveBytes(2) - layout.liveBytes(1));
-  table.live_buffer = int32_t(layout.liveBytes(1)) - table.live_row;
+  table.live_row =
+      int32_t(layout.liveBytes(2, false) - layout.liveBytes(1, false));
+  table.live_buffer = int32_t(layout.liveBytes(1, false)) - table.live_row;
+  if (layer.sinkForm)
+    table.shared_bytes = address(places.sharedBytes, words);
   table.live_matrix = holdsMatrices(layout.storage)
-                          ? int32_t(layout.liveBytes(-1))
+                          ? int32_t(layout.liveBytes(-1, false))
                           : INT32_MAX;
   table.sink_rows = layer.sinkForm;
   table.room = kRoomRows;

@@ -75,7 +75,7 @@ void Engine::launchCompact(LayerState &layer, const States &work) {
   values.setF32(Argument::PolicyValue, layer.layout().policyValue);
   values.setI32(Argument::MaxRank, layer.layout().maxRank);
   values.setPointer(Argument::RowCapacity, layer.rowCapacity.data());
-  values.setPointer(Argument::Sink, sinks[size_t(indexOf(layer))].means.data());
+  values.setPointer(Argument::Sink, sinks[size_t(indexOf(layer))].directions.data());
   device.launch({*package, layer.manifest().compact, values, workCount});
   device.wait();
   counters.compactions += int64_t(work.size());

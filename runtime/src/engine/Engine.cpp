@@ -105,7 +105,12 @@ void Engine::setSink(int32_t index, std::span<const float> means) {
   const LayerManifest &layer = checkedLayer(index).manifest();
   for (size_t slot = 0; slot < slots.size(); ++slot)
     checkSinks(layer, means, slots[slot].inUse ? int32_t(slot) : -1);
-  sinks[size_t(index)].set(means);
+  LayerSinks &ofLayer = sinks[size_t(index)];
+  ofLayer.set(means);
+  std::vector<bool> ofHeads(ofLayer.hashes.size());
+  for (size_t head = 0; head < ofHeads.size(); ++head)
+    ofHeads[head] = ofLayer.hasSink(int64_t(head));
+  layers[size_t(index)].setSinks(std::move(ofHeads));
 }
 
 void Engine::setFirstHead(int32_t index, int32_t head) {

@@ -38,15 +38,20 @@ LayerSinks LayerSinks::of(const LayerManifest &layer) {
   LayerSinks sinks;
   if (!layer.sinkForm)
     return sinks;
-  sinks.means.resize(size_t(layer.heads) * size_t(layer.dv));
+  sinks.directions.resize(size_t(layer.heads) * size_t(layer.dv));
   sinks.hashes.resize(size_t(layer.heads));
   return sinks;
 }
 
-void LayerSinks::set(std::span<const float> values) {
-  means.assign(values.begin(), values.end());
-  for (size_t head = 0; head < hashes.size(); ++head)
-    hashes[head] = hashOf(meanOf(int64_t(head)));
+void LayerSinks::set(std::span<const float> means) {
+  const size_t width = means.size() / hashes.size();
+  for (size_t head = 0; head < hashes.size(); ++head) {
+    const std::span<const float> mean = means.subspan(head * width, width);
+    hashes[head] = hashOf(mean);
+    const double size = std::sqrt(dot(mean, mean.data()));
+    std::transform(mean.begin(), mean.end(), directions.begin() + head * width,
+                   [&](float x) { return size > 0 ? float(x / size) : 0.0f; });
+  }
 }
 
 void checkSinks(const LayerManifest &layer, std::span<const float> means,
@@ -69,32 +74,31 @@ void checkSinks(const LayerManifest &layer, std::span<const float> means,
          "before ss_slot_alloc");
 }
 
-std::vector<float> takeSinkOut(std::span<const float> mean, float *columns,
+std::vector<float> takeSinkOut(std::span<const float> direction, float *columns,
                                int64_t dk) {
-  const double square = dot(mean, mean.data());
+  // Rounded to float32 its length is not 1 exactly.
+  const double square = dot(direction, direction.data());
   if (!(square > 0))
     return {};
   std::vector<float> key(static_cast<size_t>(dk));
   for (int64_t k = 0; k < dk; ++k) {
-    float *column = columns + k * int64_t(mean.size());
-    const double share = dot(mean, column) / square;
+    float *column = columns + k * int64_t(direction.size());
+    const double share = dot(direction, column) / square;
     key[size_t(k)] = float(share);
-    for (size_t v = 0; v < mean.size(); ++v)
-      column[v] = float(column[v] - share * mean[v]);
+    for (size_t v = 0; v < direction.size(); ++v)
+      column[v] = float(column[v] - share * direction[v]);
   }
   return key;
 }
 
-float sinkRow(std::span<const float> mean, std::span<const float> key,
+float sinkRow(std::span<const float> direction, std::span<const float> key,
               float *row) {
-  const double size = std::sqrt(dot(mean, mean.data()));
   const double length = std::sqrt(dot(key, key.data()));
   std::transform(key.begin(), key.end(), row, [&](float x) {
     return length > 0 ? float(x / length) : 0.0f;
   });
-  std::transform(mean.begin(), mean.end(), row + key.size(),
-                 [&](float x) { return float(x / size); });
-  return float(length * size);
+  std::copy(direction.begin(), direction.end(), row + key.size());
+  return float(length);
 }
 
 } // namespace sinkstate::runtime

@@ -109,10 +109,10 @@ void Engine::launchInit(const LayerState &layer, const ss_init_options &options,
   }
 }
 
-/// The mean value of a state's head.
+/// The direction of the sink of a state's head.
 std::span<const float> Engine::sinkOf(const LayerState &layer,
                                       int64_t state) const {
-  return sinks[size_t(indexOf(layer))].meanOf(state % layer.heads());
+  return sinks[size_t(indexOf(layer))].directionOf(state % layer.heads());
 }
 
 /// Makes the state what was found: factors, dense, or one NaN component.

@@ -51,14 +51,14 @@ void checkRange(const LayerLayout &layout, InitialState &initial) {
     initial.found = false;
 }
 
-void takeSink(std::span<const float> mean, InitialState &initial) {
-  const auto dk = int64_t(initial.columns.size() / mean.size());
+void takeSink(std::span<const float> direction, InitialState &initial) {
+  const auto dk = int64_t(initial.columns.size() / direction.size());
   const std::vector<float> key =
-      takeSinkOut(mean, initial.columns.data(), dk);
+      takeSinkOut(direction, initial.columns.data(), dk);
   if (key.empty())
     return;
-  initial.sinkRow.resize(key.size() + mean.size());
-  initial.sinkWeight = sinkRow(mean, key, initial.sinkRow.data());
+  initial.sinkRow.resize(key.size() + direction.size());
+  initial.sinkWeight = sinkRow(direction, key, initial.sinkRow.data());
 }
 
 void factorizeAll(const LayerManifest &layer, const LayerLayout &layout,

@@ -56,8 +56,8 @@ bool mayBeDense(const LayerLayout &layout, const InitialState &initial);
 /// factors.
 void checkRange(const LayerLayout &layout, InitialState &initial);
 
-/// Takes the sink of a head with this mean value out of `columns`.
-void takeSink(std::span<const float> mean, InitialState &initial);
+/// Takes the sink of this direction out of `columns` (LayerSinks).
+void takeSink(std::span<const float> direction, InitialState &initial);
 
 /// Exact SVDs of those that are not found yet, on so many threads.
 void factorizeAll(const LayerManifest &layer, const LayerLayout &layout,

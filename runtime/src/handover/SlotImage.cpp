@@ -164,14 +164,14 @@ void storeInFactors(LayerImage &layer, double eps,
   layer.weights = std::move(weights);
 }
 
-void addEmptySink(LayerImage &layer, size_t head, const LayerSinks &means,
+void addEmptySink(LayerImage &layer, size_t head, const LayerSinks &sinks,
                   int64_t place) {
   int64_t row = 0;
   for (size_t i = 0; i < head; ++i)
     row += layer.heads[i].components();
   const std::vector<float> key(size_t(layer.shape.dk));
   std::vector<float> sink(size_t(layer.shape.rowFloats()));
-  const float weight = sinkRow(means.meanOf(place), key, sink.data());
+  const float weight = sinkRow(sinks.directionOf(place), key, sink.data());
   layer.rows.insert(layer.rows.begin() + row * layer.shape.rowFloats(),
                     sink.begin(), sink.end());
   layer.weights.insert(layer.weights.begin() + row, weight);

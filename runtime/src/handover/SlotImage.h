@@ -113,7 +113,7 @@ bool mayBeNarrowed(Storage storage, std::span<const float> matrix);
 /// begin with one. The matrix stays what it is, to the bit: the row has weight 0,
 /// and the next compaction moves to it what the others have of the mean value,
 /// as it does with every block (docs/state-math.md section 5).
-void addEmptySink(LayerImage &layer, size_t head, const LayerSinks &means,
+void addEmptySink(LayerImage &layer, size_t head, const LayerSinks &sinks,
                   int64_t place);
 
 } // namespace sinkstate::runtime

@@ -26,7 +26,7 @@ LayerLayout::LayerLayout(const LayerManifest &layer, int32_t slots,
       fixedRank(layer.policy.kind == PolicyKind::Fixed), slots(slots),
       rankBound(layer.rank), buffer(layer.buffer),
       valueFloats(layer.dv), denseForm(layer.denseForm),
-      deferred(layer.deferred), sinkForm(layer.sinkForm) {
+      deferred(layer.deferred) {
   // Work lists name states with 32 bits.
   if (states > INT32_MAX)
     fail(SS_INVALID_ARGUMENT, slots, " slots of ", layer.heads,
@@ -93,16 +93,15 @@ void LayerLayout::setClasses(const LayerManifest &layer) {
   classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
 }
 
-int64_t LayerLayout::liveBytes(int64_t rank) const {
+int64_t LayerLayout::liveBytes(int64_t rank, bool hasSink) const {
   int64_t dense = denseStateBytes();
   if (denseForm || rank < 0)
     return dense;
   int64_t bufferBytes = buffer * rowFloats * 4;
   int64_t factored = rank * rowBytes() + rank * 4 +
                      (fixedRank ? bufferBytes / 2 : bufferBytes);
-  // Of the sink a request needs the key alone: all share its value.
-  if (sinkForm && rank > 0)
-    factored -= valueFloats * elementBytes(storage);
+  if (hasSink && rank > 0)
+    factored -= sharedBytes();
   return holdsMatrices(storage) ? std::min(factored, dense) : factored;
 }
 

@@ -54,7 +54,10 @@ struct LayerLayout {
   }
 
   /// Bytes of one state by the formula of docs/state-math.md section 7.
-  int64_t liveBytes(int64_t rank) const;
+  /// `hasSink`: its first row, where it has any, is the sink of its head.
+  int64_t liveBytes(int64_t rank, bool hasSink) const;
+  /// What a sink takes less than another row: all requests share its value.
+  int64_t sharedBytes() const { return valueFloats * elementBytes(storage); }
 
   /// Bytes of an array within a layer's reservation, its alignment included.
   static size_t partBytes(int64_t count, size_t elementBytes);
@@ -70,7 +73,7 @@ private:
   void setClasses(const LayerManifest &layer);
 
   int64_t slots, rankBound, buffer, valueFloats;
-  bool denseForm, deferred, sinkForm;
+  bool denseForm, deferred;
 };
 
 } // namespace sinkstate::runtime

@@ -195,11 +195,12 @@ void LayerState::shrinkRows(int64_t state, int64_t rows) noexcept {
 
 int64_t LayerState::liveBytes(int32_t slot) const {
   if (layer->denseForm)
-    return heads() * sizes.liveBytes(-1);
+    return heads() * sizes.liveBytes(-1, false);
   int64_t bytes = 0;
   const int64_t first = firstState(slot);
   for (int64_t state = first; state < first + heads(); ++state)
-    bytes += sizes.liveBytes(rank[state]);
+    bytes += sizes.liveBytes(
+        rank[state], !hasSink.empty() && hasSink[size_t(state - first)]);
   return bytes;
 }
 

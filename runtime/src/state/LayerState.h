@@ -104,6 +104,8 @@ public:
   }
   bool isDense(int64_t state) const { return rank[state] < 0; }
 
+  /// Which heads have a sink, [heads]; none, as created. No slot has an owner.
+  void setSinks(std::vector<bool> ofHeads) { hasSink = std::move(ofHeads); }
   /// Bytes of the states of one slot by the formula of docs/state-math.md
   /// section 7.
   int64_t liveBytes(int32_t slot) const;
@@ -141,6 +143,8 @@ public:
   std::vector<int64_t> decodedTokens;
 
 private:
+  std::vector<bool> hasSink; ///< [heads], or empty: no head has one
+
   void takeBuffers(std::byte *&next, int32_t slots);
   void moveRows(int64_t state, int64_t rows);
   bool stopReading(int64_t state) noexcept;

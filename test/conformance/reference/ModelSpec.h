@@ -29,6 +29,7 @@ struct LayerSpec {
   std::string policyKind = "relative";
   double policyValue = 0;
   std::string core = "svd"; ///< or "qr"
+  bool coreByDefault = false; ///< the graph leaves it to the compiler
   std::string storage = "f32"; ///< "f16", "bf16", "fp8"; reference kernels: f32
   std::string rounding = "nearest"; ///< or "stochastic", of a narrower storage
   int32_t phase = 0;

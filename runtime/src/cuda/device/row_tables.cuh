@@ -46,6 +46,7 @@ struct RowLayer {
   int32_t *last;              // [states], what was due in the last step
   int32_t *last_count;        // [1]
   int32_t *noted;             // [states], bytes that RowPool::live has of it
+  const int32_t *shared_bytes; // [heads], of a state that has rows; null: none
   int32_t heads, pool;
   int32_t most_asked;         // two for each state
   int32_t pairs;              // of a full buffer, drafts included

@@ -43,8 +43,10 @@ SS_BOTH_SIDES int64_t note_live(const RowLayer &layer, int32_t state, int32_t by
   return int64_t(bytes) - before;
 }
 
-SS_BOTH_SIDES int32_t live_bytes(const RowLayer &layer, int32_t rank) {
-  const int64_t factors = int64_t(rank) * layer.live_row + layer.live_buffer;
+SS_BOTH_SIDES int32_t live_bytes(const RowLayer &layer, int32_t state, int32_t rank) {
+  int64_t factors = int64_t(rank) * layer.live_row + layer.live_buffer;
+  if (layer.shared_bytes && rank > 0)
+    factors -= layer.shared_bytes[state % layer.heads];
   return rank < 0 || factors > layer.live_matrix ? layer.live_matrix : int32_t(factors);
 }
 
@@ -95,7 +97,7 @@ SS_BOTH_SIDES int64_t plan_state(const RowTables &tables, int32_t index, int32_t
   const int32_t rank = layer.rank[state], capacity = layer.row_capacity[state];
   const int64_t base = layer.row_base[state];
   RowRequest request = {index, state, 0, 0, kResize, 0};
-  const int64_t grown = note_live(layer, state, live_bytes(layer, rank));
+  const int64_t grown = note_live(layer, state, live_bytes(layer, state, rank));
   if (rank < 0) {
     plan_dense(tables, pool, request);
     return grown;

@@ -30,7 +30,7 @@ ss.model @model {
       gate #ss.gate<softplus> norm #ss.norm<max, 1.0e-12> query_scale 0.25
       policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 core svd storage f32 form factored
   // CHECK: ss.layer @layer4
-  // CHECK-SAME: kernels = {compact = @gdn_compact_h2_kh2_128x128_a16_b16_d4_svd_f32_{{[0-9a-f]+}}, decode
+  // CHECK-SAME: kernels = {compact = @[[FIXED:gdn_compact_h2_kh2_128x128_a16_b16_d4_svd_f32_[0-9a-f]+]], decode
   ss.layer @layer4 type gdn index 4 heads 2 key_heads 2 dv 128 dk 128
       gate #ss.gate<softplus> norm #ss.norm<max, 1.0e-12> query_scale 0.125
       policy #ss.policy<fixed, 16> active 16 buffer 16 core svd storage f32 form factored {draft = 4}
@@ -41,10 +41,22 @@ ss.model @model {
       policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage f32 form dense
   // Another core makes another compaction and nothing else.
   // CHECK: ss.layer @layer6
-  // CHECK-SAME: kernels = {compact = @gdn_compact_h2_kh2_128x128_a8_b8_qr_f32_{{[0-9a-f]+}}, decode = @[[D]], densify = @[[H]]}
+  // CHECK-SAME: kernels = {compact = @[[QR:gdn_compact_h2_kh2_128x128_a8_b8_qr_f32_[0-9a-f]+]], decode = @[[D]], densify = @[[H]]}
   ss.layer @layer6 type gdn index 6 heads 2 key_heads 2 dv 128 dk 128
       gate #ss.gate<softplus> norm #ss.norm<max, 1.0e-12> query_scale 0.125
       policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 core qr storage f32 form factored
+  // Without a core a fixed rank is kept by singular values, anything else by the
+  // layer type's.
+  // CHECK: ss.layer @layer7
+  // CHECK-SAME: kernels = {compact = @[[FIXED]], decode
+  ss.layer @layer7 type gdn index 7 heads 2 key_heads 2 dv 128 dk 128
+      gate #ss.gate<softplus> norm #ss.norm<max, 1.0e-12> query_scale 0.125
+      policy #ss.policy<fixed, 16> active 16 buffer 16 storage f32 form factored {draft = 4}
+  // CHECK: ss.layer @layer8
+  // CHECK-SAME: kernels = {compact = @[[QR]], decode
+  ss.layer @layer8 type gdn index 8 heads 2 key_heads 2 dv 128 dk 128
+      gate #ss.gate<softplus> norm #ss.norm<max, 1.0e-12> query_scale 0.125
+      policy #ss.policy<relative, 3.0e-2> active 8 buffer 8 storage f32 form factored
 }
 // CHECK: func.func @[[D]]({{.*}} attributes {ss.role = "decode"}
 // CHECK: func.func @[[C]]
@@ -56,7 +68,7 @@ ss.model @model {
 // CHECK-COUNT-5: func.func
 // CHECK-NOT: func.func
 // CHECK-NOT: ss.layer =
-// REPORT: remark: 19 functions of layers became 10
+// REPORT: remark: 25 functions of layers became 10
 
 // Where a layer stands in a file makes no other kernel.
 // PLACES: ss.layer @layer0

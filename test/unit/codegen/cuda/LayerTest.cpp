@@ -26,6 +26,7 @@ struct Shape {
   const char *type, *gate, *norm, *policy;
   int64_t heads, keyHeads, dv, dk, active, buffer;
   const char *core = "svd", *storage = "f32"; ///< f16, bf16: `rows` is half empty
+  float keys = 1; ///< what keys and queries are times
 };
 
 std::string getGraph(const Shape &s) {
@@ -79,6 +80,9 @@ public:
     };
     random("q", shape.keyHeads * shape.dk, batch);
     random("k", shape.keyHeads * shape.dk, batch);
+    for (const char *name : {"q", "k"})
+      for (float &value : floats[name])
+        value *= shape.keys;
     random("v", shape.heads * shape.dv, batch);
     random("gate", shape.heads * (byChannel ? shape.dk : 1), batch);
     random("beta", shape.heads, batch);
@@ -270,7 +274,13 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{"kda", "bounded_channel, -5.0", "max, 1.0e-12", "fixed, 8", 2, 2, 32, 32, 8, 8, "qr"},
                     Shape{"gdn", "softplus", "add, 1.0e-6", "relative, 1.0e-2", 4, 2, 32, 64, 4, 4, "qr", "f16"},
                     Shape{"mamba2", "softplus", "none", "relative, 1.0e-2", 2, 1, 20, 32, 4, 4, "svd", "bf16"},
-                    Shape{"kda", "bounded_channel, -5.0", "max, 1.0e-12", "fixed, 8", 2, 2, 30, 33, 8, 8, "qr", "f16"}),
-    [](const auto &info) { return std::string(info.param.type) + "_" + info.param.core + "_" + info.param.storage; });
+                    Shape{"kda", "bounded_channel, -5.0", "max, 1.0e-12", "fixed, 8", 2, 2, 30, 33, 8, 8, "qr", "f16"},
+                    // Squares beyond float32, above and below.
+                    Shape{"gdn", "softplus", "add, 1.0e-6", "relative, 1.0e-3", 4, 2, 32, 64, 4, 4, "svd", "f32", 5e37f},
+                    Shape{"kda", "bounded_channel, -5.0", "max, 1.0e-36", "fixed, 8", 2, 2, 32, 32, 8, 8, "svd", "f32", 1e-28f}),
+    [](const auto &info) {
+      return std::string(info.param.type) + "_" + info.param.core + "_" + info.param.storage +
+             (info.param.keys > 1 ? "_large_keys" : info.param.keys < 1 ? "_small_keys" : "");
+    });
 
 } // namespace
