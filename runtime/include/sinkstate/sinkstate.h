@@ -368,7 +368,9 @@ typedef struct ss_decode_args {
   uint32_t struct_size;
   int32_t batch;
   const int32_t *slots;    /* [batch]; negative: padding, its y becomes 0. A slot
-                              may appear once */
+                              may appear once: the CPU refuses the call, on CUDA
+                              rows after the first are padding, and
+                              ss_engine_synchronize reports it */
   ss_input q, k;           /* [batch, key_heads, dk], not normalised */
   ss_input v;              /* [batch, heads, dv] */
   ss_input gate;           /* [batch, heads] or [batch, heads, dk], raw */
@@ -409,7 +411,8 @@ typedef struct ss_rows {
  * on the device, the states that are due in this step; every layer is then
  * decoded once, and ss_end_step ends the step. On the CPU it does nothing and may
  * be left out. `slots` as in ss_decode_args; on CUDA the array is read beside the
- * step's work, and stays as it is, in the stream's order, until ss_end_step.
+ * step's work, and stays as it is, in the stream's order, until ss_end_step; the
+ * batch has at most 4096 rows more than the engine has slots.
  *
  * A step that is begun again was given up. What it has planned is taken back; of
  * its layers none may have run, but for those that compact before their tokens

@@ -157,6 +157,8 @@ ss::Schedule CudaEngine::schedule() const {
   tables.faults = at<int32_t>(layout.faults);
   tables.step_tokens = at<int32_t>(layout.stepTokens);
   tables.token_position = at<int64_t>(layout.tokenPosition);
+  tables.first_rows = at<int32_t>(layout.firstRows);
+  tables.step_rows = at<int32_t>(layout.stepRows);
   for (const LayerManifest &layer : manifest.layers)
     tables.layer_count += layer.hasBuffer();
   tables.slots = slotCount;
@@ -382,11 +384,11 @@ void CudaEngine::synchronize(Stream stream) {
          "rows were padding, no state was touched");
   if (faults & ss::kSlotOutOfRange)
     fail(SS_INVALID_ARGUMENT, "a batch named a slot above ", slotCount - 1,
-         ", expected slots of this engine or negative ones: states may be "
-         "damaged, reset them");
+         ", expected slots of this engine or negative ones: where it was the "
+         "only row states may be damaged, reset them; else it was padding");
   fail(SS_INVALID_ARGUMENT,
-       "a batch named a slot twice, expected every slot once: states may be "
-       "damaged, reset them");
+       "a batch named a slot twice, expected every slot once: the rows after the "
+       "first were padding");
 }
 
 std::unique_ptr<RowConverter>

@@ -157,6 +157,8 @@ private:
                  const ss_decode_args &args);
   bool hasOrder(int32_t batch) const;
   void planStep(std::span<const int32_t> slots, CUstream stream);
+  std::span<const int32_t> rowsOf(std::span<const int32_t> slots,
+                                  CUstream stream);
   void moveBehind(int32_t first);
   static constexpr uint64_t kNoCapture = 0, kSomeCapture = ~uint64_t(0);
   uint64_t captureOf(CUstream stream) const;
@@ -213,6 +215,7 @@ private:
   void noteCompacted(int32_t layer, CUstream stream) const;
   void compactBefore(int32_t layer, int32_t batch, CUstream stream);
   void noteStepTokens(const LayerManifest &layer, const ss_decode_args &args,
+                      std::span<const int32_t> slots,
                       const TokenCursor &cursor);
 
   // CudaRollback.cpp
@@ -322,6 +325,7 @@ private:
   uint64_t stepCapture = kNoCapture;
   /// Its batch, once it takes layers; 0: none does.
   int32_t stepBatch = 0;
+  const int32_t *stepSlots = nullptr; ///< as its beginning names them
   bool stepOrdered = false; ///< its decodes have an order of programs
   /// The layer whose rows its own compaction moves in this step: all, or one.
   static constexpr int32_t kAllLayers = -1;

@@ -116,6 +116,9 @@ void CudaEngine::leaveStep(Stream stream) {
 }
 
 void CudaEngine::beginStep(std::span<const int32_t> slots, Stream stream) {
+  if (slots.size() > size_t(layout.mostRows))
+    fail(SS_INVALID_ARGUMENT, "batch is ", slots.size(), ", expected at most ",
+         layout.mostRows, " rows with padding for ", slotCount, " slots");
   CurrentContext current(*context);
   beginAfter(asStream(stream));
   if (consolidator)
@@ -125,6 +128,7 @@ void CudaEngine::beginStep(std::span<const int32_t> slots, Stream stream) {
   openStep(captureOf(asStream(stream)));
   stepOrdered = hasOrder(int32_t(slots.size()));
   planStep(slots, asStream(stream));
+  stepSlots = slots.data();
   stepBatch = int32_t(slots.size());
 }
 
@@ -134,11 +138,16 @@ void CudaEngine::beginStep(std::span<const int32_t> slots, Stream stream) {
 /// GPU, what runs beside them waits for room, and a compaction that does not stand
 /// right behind its decode is in the way of later ones: there the first decode
 /// waits for the lists, so that blocks are provided beside it, and the others for
-/// their rows.
+/// their rows. Of several rows the decodes read the list that is made here, in which
+/// no slot is named twice, and come behind it.
 void CudaEngine::planStep(std::span<const int32_t> slots, CUstream stream) {
   const bool counted = !isCaptured(stream);
+  const bool listFirst = slots.size() > 1 && !stepOrdered;
+  if (listFirst)
+    bookkeeping->list(schedule(), slots, stream);
   const CUstream branch = compactions->plan(stream);
-  bookkeeping->list(schedule(), slots, branch);
+  if (!listFirst)
+    bookkeeping->list(schedule(), slots, branch);
   unmoved = kAllLayers;
   if (pools)
     pools->list(1, branch);
@@ -155,6 +164,19 @@ void CudaEngine::planStep(std::span<const int32_t> slots, CUstream stream) {
   pools->foresee(branch);
   pools->provide(branch, counted);
   compactions->planned();
+}
+
+/// The slots of a call of the open step as kernels take them: in these no slot is
+/// named twice, and all are slots. A single row is as the caller has it.
+std::span<const int32_t>
+CudaEngine::rowsOf(std::span<const int32_t> slots, CUstream stream) {
+  if (slots.size() == 1)
+    return slots;
+  if (slots.data() == stepSlots)
+    return {at<int32_t>(layout.stepRows), slots.size()};
+  auto *rows = at<int32_t>(layout.callRows);
+  bookkeeping->takeSlots(schedule(), slots, rows, stream);
+  return {rows, slots.size()};
 }
 
 /// Moves the rows of all layers but the first one of a large batch's step, which
@@ -260,7 +282,9 @@ void CudaEngine::decodeLayer(int32_t index, const ss_decode_args &args) {
       compactions->joinPlan(stream);
     compactAhead(index, args.batch, stream);
   }
-  launchDecode(index, args);
+  ss_decode_args taken = args;
+  taken.slots = rowsOf({args.slots, size_t(args.batch)}, stream).data();
+  launchDecode(index, taken);
   const bool compacts = !layer.denseForm && !layer.compactsBefore;
   const CUstream branch = compacts ? compactions->fork(stream) : stream;
   if (movesOthers)
@@ -293,7 +317,8 @@ void CudaEngine::endStep(std::span<const int32_t> slots, Stream stream) {
     pools->settle(asStream(stream));
   if (consolidator)
     consolidator->endStep(asStream(stream));
-  bookkeeping->advance(schedule(), slots, asStream(stream));
+  bookkeeping->advance(schedule(), rowsOf(slots, asStream(stream)),
+                       asStream(stream));
   closeStep();
 }
 

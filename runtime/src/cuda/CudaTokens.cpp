@@ -48,6 +48,7 @@ void CudaEngine::noteCompacted(int32_t index, CUstream stream) const {
 /// Every layer of a step takes the same tokens; the first says which.
 void CudaEngine::noteStepTokens(const LayerManifest &layer,
                                 const ss_decode_args &args,
+                                std::span<const int32_t> slots,
                                 const TokenCursor &cursor) {
   std::vector<int32_t> counts(size_t(args.batch));
   for (int32_t row = 0; row < args.batch; ++row)
@@ -66,8 +67,8 @@ void CudaEngine::noteStepTokens(const LayerManifest &layer,
     pools->cancel(decoded, static_cast<CUstream>(args.stream),
                   stepCapture == kNoCapture);
   unmoved = kAllLayers;
-  handOver->takeTokens(schedule(), {args.slots, size_t(args.batch)},
-                       stepTokens, static_cast<CUstream>(args.stream));
+  handOver->takeTokens(schedule(), slots, stepTokens,
+                       static_cast<CUstream>(args.stream));
 }
 
 void CudaEngine::decodeTokens(int32_t index, const ss_decode_args &args,
@@ -84,16 +85,16 @@ void CudaEngine::decodeTokens(int32_t index, const ss_decode_args &args,
          " with tokens.row_tokens, expected at most ", slotCount,
          ", the engine's slots");
   CurrentContext current(*context);
-  noteStepTokens(layer, args, cursor);
   const auto stream = static_cast<CUstream>(args.stream);
-  const std::span<const int32_t> slots(args.slots, size_t(args.batch));
+  const std::span<const int32_t> slots =
+      rowsOf({args.slots, size_t(args.batch)}, stream);
+  noteStepTokens(layer, args, slots, cursor);
   const int32_t number = scheduleNumber[size_t(index)];
   int32_t *rowSlots =
       tokens.row_tokens ? at<int32_t>(layout.rowSlots) : nullptr;
   for (int32_t token = 0; token < tokens.tokens; ++token) {
     ss_decode_args one = cursor.at(token);
-    if (rowSlots)
-      one.slots = rowSlots;
+    one.slots = rowSlots ? rowSlots : slots.data();
     if (layer.hasBuffer() || layer.stochastic || rowSlots)
       handOver->nextToken(schedule(), number, slots, token, rowSlots, stream);
     const bool before = layer.compactsBefore;

@@ -27,6 +27,7 @@ DeviceSchedule::DeviceSchedule(std::shared_ptr<const Context> owner,
                                                            sizeof kSource)}},
                               {})[0]),
       scheduleFunction(module.function("ss_schedule")),
+      takeSlotsFunction(module.function("ss_take_slots")),
       orderFunction(module.function("ss_order_programs")),
       advanceFunction(module.function("ss_advance")),
       resetFunction(module.function("ss_reset_slot")) {}
@@ -46,6 +47,15 @@ void DeviceSchedule::list(ss::Schedule tables, std::span<const int32_t> slots,
   void *parameters[] = {&tables, &list, &batch};
   launch(scheduleFunction, unsigned(std::max(1, tables.layer_count)), kThreads,
          stream, parameters);
+}
+
+void DeviceSchedule::takeSlots(ss::Schedule tables,
+                               std::span<const int32_t> slots, int32_t *rows,
+                               CUstream stream) const {
+  const int32_t *list = slots.data();
+  int32_t batch = int32_t(slots.size());
+  void *parameters[] = {&tables, &list, &batch, &rows};
+  launch(takeSlotsFunction, 1, kThreads, stream, parameters);
 }
 
 void DeviceSchedule::order(ss::Schedule tables, std::span<const int32_t> slots,

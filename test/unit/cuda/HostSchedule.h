@@ -12,6 +12,8 @@ namespace sinkstate::test {
 
 /// ss_schedule(ss::Schedule, const int32_t *slots, int32_t batch)
 void hostSchedule(void *, void *const *parameters, unsigned blocks);
+/// ss_take_slots(ss::Schedule, const int32_t *slots, int32_t batch, int32_t *rows)
+void hostTakeSlots(void *, void *const *parameters, unsigned blocks);
 /// ss_order_programs(ss::Schedule, const int32_t *slots, int32_t batch)
 void hostOrderPrograms(void *, void *const *parameters, unsigned blocks);
 /// ss_advance(ss::Schedule, const int32_t *slots, int32_t batch)
