@@ -216,7 +216,8 @@ private:
   void compactBefore(int32_t layer, int32_t batch, CUstream stream);
   void noteStepTokens(const LayerManifest &layer, const ss_decode_args &args,
                       std::span<const int32_t> slots,
-                      const TokenCursor &cursor);
+                      std::vector<int32_t> counts);
+  void decodeOneEach(int32_t layer, const TokenCursor &cursor);
 
   // CudaRollback.cpp
   void checkBetweenSteps(int32_t slot);

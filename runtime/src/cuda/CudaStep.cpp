@@ -268,10 +268,11 @@ void CudaEngine::decodeLayer(int32_t index, const ss_decode_args &args) {
   const LayerManifest &layer = checkedLayer(index);
   checkStep(layer, index, args);
   checkRowAddresses(layer, args);
-  if (!stepTokens.empty())
-    fail(SS_INVALID_ARGUMENT, "layer '", layer.name,
-         "' takes one token, expected the tokens that the layers of this step "
-         "before it took: call ss_end_step between steps");
+  if (!stepTokens.empty()) { // which may be one of each row
+    ss_token_args one = {};
+    one.tokens = 1;
+    return decodeTokens(index, args, one);
+  }
   CurrentContext current(*context);
   const CUstream stream = asStream(args.stream);
   // In a large batch's step rows of the other layers move behind the first decode.
