@@ -16,7 +16,8 @@ namespace {
 CUstream asStream(Stream stream) { return static_cast<CUstream>(stream); }
 
 // One word has the bits of both.
-static_assert(((ss::kSlotOutOfRange | ss::kSlotTwice) & ss::kSlotUnknown) == 0);
+static_assert(((ss::kSlotOutOfRange | ss::kSlotTwice | ss::kSlotLeft) &
+               ss::kSlotUnknown) == 0);
 
 CUdeviceptr asAddress(const void *memory) {
   return CUdeviceptr(reinterpret_cast<uintptr_t>(memory));
@@ -159,6 +160,7 @@ ss::Schedule CudaEngine::schedule() const {
   tables.token_position = at<int64_t>(layout.tokenPosition);
   tables.first_rows = at<int32_t>(layout.firstRows);
   tables.step_rows = at<int32_t>(layout.stepRows);
+  tables.left = at<int32_t>(layout.left);
   for (const LayerManifest &layer : manifest.layers)
     tables.layer_count += layer.hasBuffer();
   tables.slots = slotCount;
@@ -274,7 +276,8 @@ void CudaEngine::freeSlot(int32_t slot) {
 }
 
 void CudaEngine::resetSlot(int32_t slot, Stream stream) {
-  checkBetweenSteps(slot);
+  checkSlot(slot);
+  checkNoStep(slot);
   resetStates(slot, asStream(stream));
 }
 
@@ -386,6 +389,10 @@ void CudaEngine::synchronize(Stream stream) {
     fail(SS_INVALID_ARGUMENT, "a batch named a slot above ", slotCount - 1,
          ", expected slots of this engine or negative ones: where it was the "
          "only row states may be damaged, reset them; else it was padding");
+  if (faults & ss::kSlotLeft)
+    fail(SS_INVALID_ARGUMENT,
+         "a batch named a slot of a step that was given up, expected "
+         "ss_slot_reset or ss_slot_free first: its states are of no token");
   fail(SS_INVALID_ARGUMENT,
        "a batch named a slot twice, expected every slot once: the rows after the "
        "first were padding");

@@ -220,6 +220,7 @@ private:
   void decodeOneEach(int32_t layer, const TokenCursor &cursor);
 
   // CudaRollback.cpp
+  void checkNoStep(int32_t slot);
   void checkBetweenSteps(int32_t slot);
   SlotCounters countersOf(int32_t slot, CUstream stream) const;
 
@@ -327,6 +328,10 @@ private:
   /// Its batch, once it takes layers; 0: none does.
   int32_t stepBatch = 0;
   const int32_t *stepSlots = nullptr; ///< as its beginning names them
+  /// Its states are not those of the step before any more.
+  bool stepChanges = false;
+  /// A step that had changed states was given up, here or in a graph.
+  bool mayBeLeft = false;
   bool stepOrdered = false; ///< its decodes have an order of programs
   /// The layer whose rows its own compaction moves in this step: all, or one.
   static constexpr int32_t kAllLayers = -1;

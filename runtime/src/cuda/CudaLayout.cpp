@@ -149,6 +149,7 @@ CudaLayout::CudaLayout(const Manifest &manifest,
                    sizeof(int32_t));
   stepRows = take(mostRows, sizeof(int32_t));
   callRows = take(mostRows, sizeof(int32_t));
+  left = take(options.slots, sizeof(int32_t));
   rowSlots = take(options.slots, sizeof(int32_t));
   refused = take(1, sizeof(int32_t));
   scheduleLayers = take(buffered, sizeof(ss::ScheduleLayer));

@@ -14,11 +14,27 @@
 namespace sinkstate::runtime::cuda {
 
 /// Throws while a step is under way. Whose it is the device alone knows.
+void CudaEngine::checkNoStep(int32_t slot) {
+  if (isWithinStep())
+    fail(SS_INVALID_ARGUMENT, "slot ", slot, " may be within a step, expected "
+         "this call after ss_end_step or ss_cancel_step");
+}
+
+/// Also where the slot's states are what a step that was given up left. Which slots
+/// those are the device knows: the step may have been in a graph.
 void CudaEngine::checkBetweenSteps(int32_t slot) {
   checkSlot(slot);
-  if (isWithinStep())
-    fail(SS_INVALID_ARGUMENT, "slot ", slot,
-         " may be within a step, expected this call after ss_end_step");
+  checkNoStep(slot);
+  if (!mayBeLeft)
+    return;
+  CurrentContext current(*context);
+  waitForAll();
+  int32_t left = 0;
+  own->copyOut(&left,
+               addressOf(layout.left + slot * int64_t(sizeof(int32_t))),
+               sizeof left);
+  if (left)
+    failForLeftSlot(slot);
 }
 
 /// After everything that `stream` has; waits for it.

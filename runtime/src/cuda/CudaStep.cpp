@@ -63,6 +63,7 @@ void CudaEngine::openStep(uint64_t capture) {
   std::fill(decoded.begin(), decoded.end(), false);
   decodedCount = 0;
   aheadCount = 0;
+  stepChanges = false;
 }
 
 void CudaEngine::closeStep() {
@@ -82,7 +83,9 @@ void CudaEngine::joinCompactions(CUstream stream) {
     compactions->join(stream);
 }
 
-/// Takes back what a step has planned that does not come to its end.
+/// Takes back what a step has planned that does not come to its end. Layers have
+/// changed states as they came, and their slots are noted. Those that compact before
+/// their tokens have not: a pair that no count knows of is nothing.
 void CudaEngine::giveStepUp(CUstream stream) {
   compactions->join(stream);
   // Layers over whose lists something was launched.
@@ -94,16 +97,25 @@ void CudaEngine::giveStepUp(CUstream stream) {
   for (size_t i = 0; consolidator && i < begun.size(); ++i)
     if (begun[i])
       consolidator->compacted(int32_t(i), stream);
+  if (stepChanges) {
+    mayBeLeft = true;
+    bookkeeping->leave(schedule(), stepBatch, stream);
+  }
   closeStep();
 }
 
 void CudaEngine::beginAfter(CUstream stream) {
   const uint64_t capture = captureOf(stream);
+  if (isWithinStep() && stepCapture != kNoCapture && stepCapture != capture &&
+      compactions->ownStream())
+    fail(SS_INVALID_ARGUMENT,
+         "a step is being captured by another stream than this call's, expected "
+         "that stream or the end of its capture");
   dropLostStep(capture);
   if (stepOpen && stepCapture != capture)
     fail(SS_INVALID_ARGUMENT,
          "a step that has begun outside of this capture has not ended, expected "
-         "ss_end_step before a step is captured");
+         "ss_end_step or ss_cancel_step before a step is captured");
   if (stepOpen)
     giveStepUp(stream);
   else
@@ -285,6 +297,7 @@ void CudaEngine::decodeLayer(int32_t index, const ss_decode_args &args) {
   }
   ss_decode_args taken = args;
   taken.slots = rowsOf({args.slots, size_t(args.batch)}, stream).data();
+  stepChanges |= !layer.compactsBefore;
   launchDecode(index, taken);
   const bool compacts = !layer.denseForm && !layer.compactsBefore;
   const CUstream branch = compacts ? compactions->fork(stream) : stream;

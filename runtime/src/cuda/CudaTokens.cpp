@@ -125,6 +125,7 @@ void CudaEngine::decodeTokens(int32_t index, const ss_decode_args &args,
   const auto stream = static_cast<CUstream>(args.stream);
   const std::span<const int32_t> slots =
       rowsOf({args.slots, size_t(args.batch)}, stream);
+  stepChanges = true; // counts, too
   noteStepTokens(layer, args, slots, std::move(counts));
   const int32_t number = scheduleNumber[size_t(index)];
   int32_t *rowSlots =

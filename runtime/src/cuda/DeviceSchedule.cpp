@@ -30,6 +30,7 @@ DeviceSchedule::DeviceSchedule(std::shared_ptr<const Context> owner,
       takeSlotsFunction(module.function("ss_take_slots")),
       orderFunction(module.function("ss_order_programs")),
       advanceFunction(module.function("ss_advance")),
+      leaveFunction(module.function("ss_leave_step")),
       resetFunction(module.function("ss_reset_slot")) {}
 
 void DeviceSchedule::launch(CUfunction function, unsigned blocks,
@@ -74,6 +75,12 @@ void DeviceSchedule::advance(ss::Schedule tables,
   int32_t batch = int32_t(slots.size());
   void *parameters[] = {&tables, &list, &batch};
   launch(advanceFunction, unsigned(batch), kThreads, stream, parameters);
+}
+
+void DeviceSchedule::leave(ss::Schedule tables, int32_t batch,
+                           CUstream stream) const {
+  void *parameters[] = {&tables, &batch};
+  launch(leaveFunction, 1, kThreads, stream, parameters);
 }
 
 void DeviceSchedule::reset(ss::Schedule tables, int32_t slot,

@@ -29,6 +29,8 @@ public:
   /// Brings counts and positions forward.
   void advance(ss::Schedule tables, std::span<const int32_t> slots,
                CUstream stream) const;
+  /// Notes that the slots of the step that was listed last have states of no token.
+  void leave(ss::Schedule tables, int32_t batch, CUstream stream) const;
   /// Makes every factored state of a slot zero.
   void reset(ss::Schedule tables, int32_t slot, CUstream stream) const;
 
@@ -39,7 +41,7 @@ private:
   std::shared_ptr<const Context> context;
   Module module;
   CUfunction scheduleFunction, takeSlotsFunction, orderFunction,
-      advanceFunction, resetFunction;
+      advanceFunction, leaveFunction, resetFunction;
 };
 
 } // namespace sinkstate::runtime::cuda

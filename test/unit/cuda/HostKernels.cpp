@@ -29,6 +29,7 @@ void addHostKernels() {
   add("ss_take_slots", {sizeof(ss::Schedule), 8, 4, 8}, hostTakeSlots);
   add("ss_order_programs", {sizeof(ss::Schedule), 8, 4}, hostOrderPrograms);
   add("ss_advance", {sizeof(ss::Schedule), 8, 4}, hostAdvance);
+  add("ss_leave_step", {sizeof(ss::Schedule), 4}, hostLeave);
   add("ss_reset_slot", {sizeof(ss::Schedule), 4}, hostReset);
   addConversionKernels();
   addHandOverKernels();

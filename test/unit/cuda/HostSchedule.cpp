@@ -40,7 +40,8 @@ void writeRows(const ss::Schedule &schedule, const int32_t *firstRows,
   for (int32_t row = 0; row < batch; ++row) {
     const int32_t fault = ss::fault_of(schedule, firstRows, slots[row], row);
     *schedule.faults |= fault;
-    rows[row] = slots[row] >= 0 && fault == 0 ? slots[row] : -1;
+    rows[row] =
+        ss::takes_part(schedule, firstRows, slots[row], row) ? slots[row] : -1;
   }
 }
 
@@ -109,11 +110,19 @@ void hostAdvance(void *, void *const *parameters, unsigned blocks) {
   }
 }
 
+void hostLeave(void *, void *const *parameters, unsigned) {
+  const auto schedule = value<ss::Schedule>(parameters, 0);
+  const auto batch = value<int32_t>(parameters, 1);
+  for (int32_t row = 0; row < batch; ++row)
+    ss::leave_slot(schedule, schedule.step_rows[row]);
+}
+
 void hostReset(void *, void *const *parameters, unsigned blocks) {
   const auto schedule = value<ss::Schedule>(parameters, 0);
   const auto slot = value<int32_t>(parameters, 1);
   schedule.position[slot] = 0;
   schedule.step_tokens[slot] = 0;
+  schedule.left[slot] = 0;
   for (unsigned block = 0; block < blocks; ++block) {
     if (int32_t(block) >= schedule.layer_count)
       return;

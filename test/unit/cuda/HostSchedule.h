@@ -18,6 +18,8 @@ void hostTakeSlots(void *, void *const *parameters, unsigned blocks);
 void hostOrderPrograms(void *, void *const *parameters, unsigned blocks);
 /// ss_advance(ss::Schedule, const int32_t *slots, int32_t batch)
 void hostAdvance(void *, void *const *parameters, unsigned blocks);
+/// ss_leave_step(ss::Schedule, int32_t batch)
+void hostLeave(void *, void *const *parameters, unsigned blocks);
 /// ss_reset_slot(ss::Schedule, int32_t slot)
 void hostReset(void *, void *const *parameters, unsigned blocks);
 

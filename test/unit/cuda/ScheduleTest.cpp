@@ -32,7 +32,7 @@ struct Tables {
     }
     schedule = {layers.data(), position.data(),   &compactions, &faults,
                 stepTokens.data(), tokenPosition.data(), firstRows.data(),
-                stepRows.data(), 2, 4};
+                stepRows.data(), left.data(), 2, 4};
   }
   template <typename... Values>
   void run(void (*kernel)(void *, void *const *, unsigned), unsigned blocks,
@@ -62,6 +62,7 @@ struct Tables {
   std::vector<int64_t> tokenPosition = {0, 0, 0, 0};
   std::vector<int32_t> firstRows = std::vector<int32_t>(2 * 4, 1);
   std::vector<int32_t> stepRows = std::vector<int32_t>(16, 5);
+  std::vector<int32_t> left = {0, 0, 0, 0};
   int64_t compactions = 0;
   int32_t faults = 0;
   std::vector<ss::ScheduleLayer> layers;
@@ -179,6 +180,24 @@ TEST(DeviceSchedule, ListsASlotOnceForItsFirstRow) {
   t.run(hostTakeSlots, 1, other.data(), int32_t(4), rows.data());
   EXPECT_EQ(rows, (std::vector<int32_t>{-1, 3, 1, -1}));
   EXPECT_EQ(t.faults, ss::kSlotTwice);
+}
+
+// Until they are made fresh, steps that name them say so.
+TEST(DeviceSchedule, NotesTheSlotsOfAStepThatWasLeft) {
+  Tables t;
+  t.begin({2, -1, 0, 2});
+  t.faults = 0;
+  t.stepTokens[2] = 4;
+  t.run(hostLeave, 1, int32_t(4));
+  EXPECT_EQ(t.left, (std::vector<int32_t>{1, 0, 1, 0}));
+  EXPECT_EQ(t.stepTokens[2], 0);
+  t.begin({1, 3});
+  EXPECT_EQ(t.faults, 0);
+  t.begin({1, 2});
+  EXPECT_EQ(t.faults, ss::kSlotLeft);
+  EXPECT_EQ(t.stepRows[1], 2);
+  t.run(hostReset, 2, int32_t(2));
+  EXPECT_EQ(t.left, (std::vector<int32_t>{1, 0, 0, 0}));
 }
 
 TEST(DeviceSchedule, CompilesForGpus) {

@@ -18,7 +18,8 @@ namespace ss {
 /// What went wrong in a batch, as bits of Schedule::faults.
 enum ScheduleFault : int32_t {
   kSlotOutOfRange = 1, ///< a slot is not below the number of slots
-  kSlotTwice = 2       ///< a slot is named by several rows
+  kSlotTwice = 2,      ///< a slot is named by several rows
+  kSlotLeft = 8        ///< a slot is of a step that was given up: see Schedule::left
 };
 
 /// One layer with a buffer. The arrays are those that kernels get; a deferred
@@ -48,6 +49,8 @@ struct Schedule {
   int32_t *first_rows;     // [layer_count, at least 1; slots], of one launch: which row of
                            // a batch is the first to name a slot
   int32_t *step_rows;      // [rows], the slots of a step; other rows than the first are padding
+  int32_t *left;           // [slots], 1: a step was given up when some layers had changed
+                           // the slot's states, until it is made fresh
   int32_t layer_count, slots;
 };
 
@@ -99,7 +102,9 @@ SS_BOTH_SIDES int32_t fault_of(const Schedule &schedule, const int32_t *first_ro
     return 0;
   if (slot >= schedule.slots)
     return kSlotOutOfRange;
-  return first_rows[slot] == row ? 0 : kSlotTwice;
+  if (first_rows[slot] != row)
+    return kSlotTwice;
+  return schedule.left[slot] ? kSlotLeft : 0;
 }
 
 /// Lists all heads of a slot from `place` on.
@@ -136,6 +141,14 @@ SS_BOTH_SIDES int32_t size_class(const Schedule &schedule, const ScheduleLayer &
   const int32_t rank = layer.rank[int64_t(slot) * layer.heads + program % layer.heads];
   const int32_t half = (rank < 0 ? layer.dense_rows : rank) / 2;
   return kSizeClasses - 1 - (half < kSizeClasses ? half : kSizeClasses - 1);
+}
+
+/// The step of a slot comes to no end.
+SS_BOTH_SIDES void leave_slot(const Schedule &schedule, int32_t slot) {
+  if (!is_slot(schedule, slot))
+    return;
+  schedule.left[slot] = 1;
+  schedule.step_tokens[slot] = 0;
 }
 
 SS_BOTH_SIDES void reset_state(const ScheduleLayer &layer, int32_t slot, int32_t head) {
@@ -184,7 +197,7 @@ __device__ __forceinline__ void write_rows(const ss::Schedule &schedule,
     const int32_t fault = ss::fault_of(schedule, first_rows, slot, row);
     if (fault != 0)
       atomicOr(schedule.faults, fault);
-    rows[row] = slot >= 0 && fault == 0 ? slot : -1;
+    rows[row] = ss::takes_part(schedule, first_rows, slot, row) ? slot : -1;
   }
 }
 
@@ -319,11 +332,18 @@ extern "C" __global__ void ss_advance(ss::Schedule schedule, const int32_t *slot
   }
 }
 
+/// A block: the slots of a step are left as its layers have them.
+extern "C" __global__ void ss_leave_step(ss::Schedule schedule, int32_t batch) {
+  for (int32_t row = threadIdx.x; row < batch; row += blockDim.x)
+    ss::leave_slot(schedule, schedule.step_rows[row]);
+}
+
 /// A block per layer, and at least one.
 extern "C" __global__ void ss_reset_slot(ss::Schedule schedule, int32_t slot) {
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     schedule.position[slot] = 0;
     schedule.step_tokens[slot] = 0;
+    schedule.left[slot] = 0;
   }
   if (blockIdx.x >= schedule.layer_count)
     return;
