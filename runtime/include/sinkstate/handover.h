@@ -53,7 +53,8 @@ SS_API ss_result ss_decode_layer_tokens(ss_engine *engine, int32_t layer,
  * has compacted one of them or keeps no buffer (form dense); nothing has
  * changed then. Always possible after a call of at most D + 1 tokens, for as
  * many of them, where every layer declares D > 0 draft tokens. On CUDA it comes
- * after what `stream` has and waits for the answer. */
+ * after what `stream` has and waits for the answer: not on a stream that is captured
+ * (SS_INVALID_ARGUMENT), as all calls between steps that wait. */
 SS_API ss_result ss_slot_rollback(ss_engine *engine, int32_t slot,
                                   int32_t tokens, void *stream);
 /* The same for slots[i] by tokens[i] (host memory; negative slots are skipped):

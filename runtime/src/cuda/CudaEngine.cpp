@@ -214,6 +214,7 @@ void CudaEngine::resetStates(int32_t slot, CUstream stream) {
 }
 
 void CudaEngine::setRoundingKey(int32_t slot, uint64_t key, Stream stream) {
+  checkNoCapture(asStream(stream));
   checkBetweenSteps(slot);
   copyIn(at<uint64_t>(layout.requestKeys) + slot, &key, sizeof key, stream);
   requestKeys[size_t(slot)] = key;

@@ -221,6 +221,7 @@ private:
 
   // CudaRollback.cpp
   void checkNoStep(int32_t slot);
+  void checkNoCapture(CUstream stream) const;
   void checkBetweenSteps(int32_t slot);
   SlotCounters countersOf(int32_t slot, CUstream stream) const;
 
