@@ -56,7 +56,8 @@ SS_API ss_result ss_decode_layer_tokens(ss_engine *engine, int32_t layer,
  * T tokens, the newest D + 1: the others count as steps of one token each, and the
  * newest as a call of their own, so that n of those forgotten leave T - D - 1 such
  * steps and a call of D + 1 - n. On CUDA it comes after what `stream` has and waits
- * for the answer. */
+ * for the answer: not on a stream that is captured (SS_INVALID_ARGUMENT), as all
+ * calls between steps that wait. */
 SS_API ss_result ss_slot_rollback(ss_engine *engine, int32_t slot,
                                   int32_t tokens, void *stream);
 /* The same for slots[i] by tokens[i] (host memory; negative slots are skipped):

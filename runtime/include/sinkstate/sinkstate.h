@@ -321,7 +321,7 @@ SS_API ss_result ss_slot_alloc(ss_engine *engine, int32_t *slot, void *stream);
  * is over: what the step has listed is done to the states that it began with. */
 SS_API ss_result ss_slot_free(ss_engine *engine, int32_t slot);
 /* Makes a slot fresh that keeps its owner. On CUDA between steps
- * (SS_INVALID_ARGUMENT within one). */
+ * (SS_INVALID_ARGUMENT within one: ss_cancel_step first). */
 SS_API ss_result ss_slot_reset(ss_engine *engine, int32_t slot, void *stream);
 /* What the random bits of layers with `rounding stochastic` depend on beside the
  * position, layer, head (of the whole model, see ss_engine_set_first_head), row
@@ -372,7 +372,9 @@ typedef struct ss_decode_args {
   uint32_t struct_size;
   int32_t batch;
   const int32_t *slots;    /* [batch]; negative: padding, its y becomes 0. A slot
-                              may appear once */
+                              may appear once: the CPU refuses the call, on CUDA
+                              rows after the first are padding, and
+                              ss_engine_synchronize reports it */
   ss_input q, k;           /* [batch, key_heads, dk], not normalised */
   ss_input v;              /* [batch, heads, dv] */
   ss_input gate;           /* [batch, heads] or [batch, heads, dk], raw */
@@ -411,17 +413,14 @@ typedef struct ss_rows {
 
 /* Begins a step of these requests, before its first layer. On CUDA it lists,
  * on the device, the states that are due in this step; every layer is then
- * decoded once, and ss_end_step ends the step. On the CPU it does nothing and may
- * be left out. `slots` as in ss_decode_args; on CUDA the array is read beside the
- * step's work, and stays as it is, in the stream's order, until ss_end_step.
+ * decoded once, and ss_end_step ends the step. On the CPU it gives up what steps of
+ * these slots have begun, does nothing else and may be left out. `slots` as in ss_decode_args; on CUDA the array is read beside the
+ * step's work, and stays as it is, in the stream's order, until ss_end_step; the
+ * batch has at most 4096 rows more than the engine has slots.
  *
- * A step that is begun again was given up. What it has planned is taken back; of
- * its layers none may have run, but for those that compact before their tokens
- * (else reset its slots). A step whose capture was thrown away is nothing, for this
- * call and for all that are made between steps. With compaction_streams -1, where
- * captures may hold parts of steps, only this call knows that. A step that runs
- * cannot be given up by one that is captured: SS_INVALID_ARGUMENT. SS_OUT_OF_MEMORY
- * as in ss_engine_tend, before anything has changed. */
+ * A step that is begun again was given up, as by ss_cancel_step: also one that
+ * runs cannot be given up by one that is captured. SS_OUT_OF_MEMORY as in
+ * ss_engine_tend, before anything has changed. */
 SS_API ss_result ss_begin_step(ss_engine *engine, const int32_t *slots,
                                int32_t batch, void *stream);
 
@@ -432,7 +431,7 @@ SS_API ss_result ss_begin_step(ss_engine *engine, const int32_t *slots,
  * A layer takes one token per step of a slot; a second one before ss_end_step
  * is SS_BUFFER_FULL. On an error nothing has changed: the call can be
  * repeated; but not on CUDA after SS_DEVICE_ERROR, which leaves the step half done:
- * begin another one, with the slots reset. */
+ * ss_cancel_step gives it up. */
 SS_API ss_result ss_decode_layer(ss_engine *engine, int32_t layer,
                                  const ss_decode_args *args);
 
@@ -450,6 +449,24 @@ SS_API ss_result ss_end_step(ss_engine *engine, const int32_t *slots,
  * with another array convert theirs. */
 SS_API ss_result ss_begin_step_rows(ss_engine *engine, const ss_rows *rows);
 SS_API ss_result ss_end_step_rows(ss_engine *engine, const ss_rows *rows);
+
+/* Gives up the step that has begun and not ended; where there is none it does
+ * nothing. What was planned for it is taken back, and calls between steps are
+ * possible again. Slots of which a layer has decoded a token in it (on CUDA one that
+ * does not compact before its tokens, or several tokens) are left with states that
+ * are part old, part new: ss_slot_reset or ss_slot_free is all that is done with them.
+ * Every other call that changes or copies them is SS_INVALID_ARGUMENT; a step that
+ * names them on CUDA decodes what is of no use, and ss_engine_synchronize says so.
+ * All other slots are as before the step. Where the step has changed nothing, so are
+ * its own.
+ *
+ * On CUDA it waits for nothing. A step that is being captured is given up in its
+ * capture: what comes of its slots is what every replay does to them. One whose
+ * capture was thrown away is nothing, for this call and for all that are made between
+ * steps (with compaction_streams -1, where captures may hold parts of steps, for this
+ * one and ss_begin_step alone). SS_INVALID_ARGUMENT where the stream is captured and
+ * the step runs, or where another stream captures it. */
+SS_API ss_result ss_cancel_step(ss_engine *engine, void *stream);
 
 /* Waits until everything queued on `stream` is done, and what a step has queued
  * beside it, and reports what went wrong in it: SS_INVALID_ARGUMENT for slots that

@@ -140,6 +140,10 @@ public:
   void endStep(const int32_t *slots, int32_t batch, void *stream = nullptr) {
     check(ss_end_step(get(), slots, batch, stream));
   }
+  /// Gives the step up; slots that its layers have changed are to be reset.
+  void cancelStep(void *stream = nullptr) {
+    check(ss_cancel_step(get(), stream));
+  }
   void endStep(const std::vector<int32_t> &slots) {
     endStep(slots.data(), int32_t(slots.size()));
   }

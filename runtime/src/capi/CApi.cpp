@@ -222,6 +222,15 @@ ss_result ss_end_step(ss_engine *engine, const int32_t *slots, int32_t batch,
   });
 }
 
+ss_result ss_cancel_step(ss_engine *engine, void *stream) {
+  return guarded([&] {
+    const EngineCall call(engine);
+    engine->engine->leaveStep(stream);
+    if (engine->conversion)
+      engine->conversion->stepEnds();
+  });
+}
+
 ss_result ss_engine_synchronize(ss_engine *engine, void *stream) {
   return guarded([&] {
     const EngineCall call(engine);

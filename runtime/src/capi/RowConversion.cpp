@@ -253,7 +253,8 @@ void RowConversion::takeInputs(const LayerManifest &layer,
   }
   if (take.count > 0 || (!converted && needsConversion(rowsOf(args))))
     converter->take(take, args.stream);
-  if (take.count > 0 || needsConversion(rowsOf(args)))
+  // Of several rows that are as kernels take them the step has a list of its own.
+  if (needsConversion(rowsOf(args)) || (take.count > 0 && args.batch == 1))
     args.slots = slots;
   args.slot_type = args.padding = 0;
   args.input_type = args.gate_type = SS_ELEMENT_F32;

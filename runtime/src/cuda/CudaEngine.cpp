@@ -16,7 +16,8 @@ namespace {
 CUstream asStream(Stream stream) { return static_cast<CUstream>(stream); }
 
 // One word has the bits of both.
-static_assert(((ss::kSlotOutOfRange | ss::kSlotTwice) & ss::kSlotUnknown) == 0);
+static_assert(((ss::kSlotOutOfRange | ss::kSlotTwice | ss::kSlotLeft) &
+               ss::kSlotUnknown) == 0);
 
 CUdeviceptr asAddress(const void *memory) {
   return CUdeviceptr(reinterpret_cast<uintptr_t>(memory));
@@ -157,6 +158,9 @@ ss::Schedule CudaEngine::schedule() const {
   tables.faults = at<int32_t>(layout.faults);
   tables.step_tokens = at<int32_t>(layout.stepTokens);
   tables.token_position = at<int64_t>(layout.tokenPosition);
+  tables.first_rows = at<int32_t>(layout.firstRows);
+  tables.step_rows = at<int32_t>(layout.stepRows);
+  tables.left = at<int32_t>(layout.left);
   for (const LayerManifest &layer : manifest.layers)
     tables.layer_count += layer.hasBuffer();
   tables.slots = slotCount;
@@ -210,6 +214,7 @@ void CudaEngine::resetStates(int32_t slot, CUstream stream) {
 }
 
 void CudaEngine::setRoundingKey(int32_t slot, uint64_t key, Stream stream) {
+  checkNoCapture(asStream(stream));
   checkBetweenSteps(slot);
   copyIn(at<uint64_t>(layout.requestKeys) + slot, &key, sizeof key, stream);
   requestKeys[size_t(slot)] = key;
@@ -280,7 +285,8 @@ void CudaEngine::freeSlot(int32_t slot) {
 }
 
 void CudaEngine::resetSlot(int32_t slot, Stream stream) {
-  checkBetweenSteps(slot);
+  checkSlot(slot);
+  checkNoStep(slot);
   resetStates(slot, asStream(stream));
 }
 
@@ -390,11 +396,15 @@ void CudaEngine::synchronize(Stream stream) {
          "rows were padding, no state was touched");
   if (faults & ss::kSlotOutOfRange)
     fail(SS_INVALID_ARGUMENT, "a batch named a slot above ", slotCount - 1,
-         ", expected slots of this engine or negative ones: states may be "
-         "damaged, reset them");
+         ", expected slots of this engine or negative ones: where it was the "
+         "only row states may be damaged, reset them; else it was padding");
+  if (faults & ss::kSlotLeft)
+    fail(SS_INVALID_ARGUMENT,
+         "a batch named a slot of a step that was given up, expected "
+         "ss_slot_reset or ss_slot_free first: its states are of no token");
   fail(SS_INVALID_ARGUMENT,
-       "a batch named a slot twice, expected every slot once: states may be "
-       "damaged, reset them");
+       "a batch named a slot twice, expected every slot once: the rows after the "
+       "first were padding");
 }
 
 std::unique_ptr<RowConverter>

@@ -157,6 +157,8 @@ private:
                  const ss_decode_args &args);
   bool hasOrder(int32_t batch) const;
   void planStep(std::span<const int32_t> slots, CUstream stream);
+  std::span<const int32_t> rowsOf(std::span<const int32_t> slots,
+                                  CUstream stream);
   void moveBehind(int32_t first);
   static constexpr uint64_t kNoCapture = 0, kSomeCapture = ~uint64_t(0);
   uint64_t captureOf(CUstream stream) const;
@@ -213,9 +215,13 @@ private:
   void noteCompacted(int32_t layer, CUstream stream) const;
   void compactBefore(int32_t layer, int32_t batch, CUstream stream);
   void noteStepTokens(const LayerManifest &layer, const ss_decode_args &args,
-                      const TokenCursor &cursor);
+                      std::span<const int32_t> slots,
+                      std::vector<int32_t> counts);
+  void decodeOneEach(int32_t layer, const TokenCursor &cursor);
 
   // CudaRollback.cpp
+  void checkNoStep(int32_t slot);
+  void checkNoCapture(CUstream stream) const;
   void checkBetweenSteps(int32_t slot);
   SlotCounters countersOf(int32_t slot, CUstream stream) const;
 
@@ -324,6 +330,11 @@ private:
   uint64_t stepCapture = kNoCapture;
   /// Its batch, once it takes layers; 0: none does.
   int32_t stepBatch = 0;
+  const int32_t *stepSlots = nullptr; ///< as its beginning names them
+  /// Its states are not those of the step before any more.
+  bool stepChanges = false;
+  /// A step that had changed states was given up, here or in a graph.
+  bool mayBeLeft = false;
   bool stepOrdered = false; ///< its decodes have an order of programs
   /// The layer whose rows its own compaction moves in this step: all, or one.
   static constexpr int32_t kAllLayers = -1;

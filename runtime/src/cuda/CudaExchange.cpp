@@ -154,6 +154,7 @@ std::vector<HostPiece> CudaEngine::piecesOf(
 
 SlotImage CudaEngine::exportSlot(int32_t slot, bool contents, Stream given) {
   const auto stream = static_cast<CUstream>(given);
+  checkNoCapture(stream);
   checkBetweenSteps(slot);
   CurrentContext current(*context);
   const std::vector<SlotTables> tables = tablesOf(slot, stream);
@@ -317,6 +318,7 @@ void CudaEngine::addForkedTables(size_t index, int32_t from, int32_t to,
 
 void CudaEngine::fork(int32_t from, int32_t to, Stream given) {
   const auto stream = static_cast<CUstream>(given);
+  checkNoCapture(stream);
   checkBetweenSteps(from);
   checkBetweenSteps(to);
   if (from == to)

@@ -14,6 +14,9 @@ namespace {
 /// What a memory transaction and a float4 like best.
 constexpr int64_t kAlignment = 256;
 
+/// Rows of padding that a step may have beside all slots.
+constexpr int32_t kPaddingRows = 4096;
+
 int64_t rowCapacity(const LayerManifest &layer,
                     const ss_engine_options &options) {
   if (layer.denseForm)
@@ -126,7 +129,9 @@ void CudaLayout::placeLists(const LayerManifest &layer, LayerPlaces &places) {
 
 CudaLayout::CudaLayout(const Manifest &manifest,
                        const ss_engine_options &options)
-    : slots(options.slots), pooled(options.row_capacity == 0) {
+    : slots(options.slots), pooled(options.row_capacity == 0),
+      mostRows(std::min(options.slots, INT32_MAX - kPaddingRows) +
+               kPaddingRows) {
   int64_t buffered = 0, mostHeads = 0, mostFloats = 0;
   for (const LayerManifest &layer : manifest.layers) {
     LayerPlaces places{LayerLayout(layer, options.slots, options.dense_fallback == 1)};
@@ -141,6 +146,11 @@ CudaLayout::CudaLayout(const Manifest &manifest,
   requestKeys = take(options.slots, sizeof(int64_t));
   stepTokens = take(options.slots, sizeof(int32_t));
   tokenPosition = take(options.slots, sizeof(int64_t));
+  firstRows = take(std::max<int64_t>(1, buffered) * options.slots,
+                   sizeof(int32_t));
+  stepRows = take(mostRows, sizeof(int32_t));
+  callRows = take(mostRows, sizeof(int32_t));
+  left = take(options.slots, sizeof(int32_t));
   rowSlots = take(options.slots, sizeof(int32_t));
   refused = take(1, sizeof(int32_t));
   scheduleLayers = take(buffered, sizeof(ss::ScheduleLayer));

@@ -53,6 +53,10 @@ struct CudaLayout {
   bool pooled;
   std::vector<LayerPlaces> layers;
   int64_t position, requestKeys, stepTokens, tokenPosition, scheduleLayers;
+  int32_t mostRows; ///< of a step
+  /// Which rows name a slot first, the slots of a step, and those of a call that has
+  /// another list: see ss::Schedule.
+  int64_t firstRows, stepRows, callRows, left;
   int64_t rowSlots; ///< slots of the rows that have a token, [slots]
   int64_t refused;  ///< of a rollback
   int64_t compactions, faults;

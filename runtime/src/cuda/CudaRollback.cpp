@@ -14,11 +14,36 @@
 namespace sinkstate::runtime::cuda {
 
 /// Throws while a step is under way. Whose it is the device alone knows.
+void CudaEngine::checkNoStep(int32_t slot) {
+  if (isWithinStep())
+    fail(SS_INVALID_ARGUMENT, "slot ", slot, " may be within a step, expected "
+         "this call after ss_end_step or ss_cancel_step");
+}
+
+/// For calls that wait for what they queue: a capture would keep what came before
+/// they fail.
+void CudaEngine::checkNoCapture(CUstream stream) const {
+  CurrentContext current(*context);
+  if (isCaptured(stream))
+    fail(SS_INVALID_ARGUMENT, "the call waits for its stream, which is captured, "
+         "expected another one, or this call between replays");
+}
+
+/// Also where the slot's states are what a step that was given up left. Which slots
+/// those are the device knows: the step may have been in a graph.
 void CudaEngine::checkBetweenSteps(int32_t slot) {
   checkSlot(slot);
-  if (isWithinStep())
-    fail(SS_INVALID_ARGUMENT, "slot ", slot,
-         " may be within a step, expected this call after ss_end_step");
+  checkNoStep(slot);
+  if (!mayBeLeft)
+    return;
+  CurrentContext current(*context);
+  waitForAll();
+  int32_t left = 0;
+  own->copyOut(&left,
+               addressOf(layout.left + slot * int64_t(sizeof(int32_t))),
+               sizeof left);
+  if (left)
+    failForLeftSlot(slot);
 }
 
 /// After everything that `stream` has; waits for it.
@@ -55,6 +80,7 @@ int32_t CudaEngine::rollbackRoom(int32_t slot) const {
 void CudaEngine::rollback(std::span<const int32_t> batch,
                           std::span<const int32_t> tokens, Stream given) {
   const auto stream = static_cast<CUstream>(given);
+  checkNoCapture(stream);
   for (int32_t slot : batch)
     if (slot >= 0)
       checkBetweenSteps(slot);
@@ -84,6 +110,7 @@ void CudaEngine::rollback(std::span<const int32_t> batch,
 }
 
 void CudaEngine::setPosition(int32_t slot, int64_t position, Stream stream) {
+  checkNoCapture(static_cast<CUstream>(stream));
   checkBetweenSteps(slot);
   CurrentContext current(*context);
   checkPosition(manifest, slot, position,

@@ -63,6 +63,7 @@ void CudaEngine::openStep(uint64_t capture) {
   std::fill(decoded.begin(), decoded.end(), false);
   decodedCount = 0;
   aheadCount = 0;
+  stepChanges = false;
 }
 
 void CudaEngine::closeStep() {
@@ -82,7 +83,9 @@ void CudaEngine::joinCompactions(CUstream stream) {
     compactions->join(stream);
 }
 
-/// Takes back what a step has planned that does not come to its end.
+/// Takes back what a step has planned that does not come to its end. Layers have
+/// changed states as they came, and their slots are noted. Those that compact before
+/// their tokens have not: a pair that no count knows of is nothing.
 void CudaEngine::giveStepUp(CUstream stream) {
   compactions->join(stream);
   // Layers over whose lists something was launched.
@@ -94,16 +97,25 @@ void CudaEngine::giveStepUp(CUstream stream) {
   for (size_t i = 0; consolidator && i < begun.size(); ++i)
     if (begun[i])
       consolidator->compacted(int32_t(i), stream);
+  if (stepChanges) {
+    mayBeLeft = true;
+    bookkeeping->leave(schedule(), stepBatch, stream);
+  }
   closeStep();
 }
 
 void CudaEngine::beginAfter(CUstream stream) {
   const uint64_t capture = captureOf(stream);
+  if (isWithinStep() && stepCapture != kNoCapture && stepCapture != capture &&
+      compactions->ownStream())
+    fail(SS_INVALID_ARGUMENT,
+         "a step is being captured by another stream than this call's, expected "
+         "that stream or the end of its capture");
   dropLostStep(capture);
   if (stepOpen && stepCapture != capture)
     fail(SS_INVALID_ARGUMENT,
          "a step that has begun outside of this capture has not ended, expected "
-         "ss_end_step before a step is captured");
+         "ss_end_step or ss_cancel_step before a step is captured");
   if (stepOpen)
     giveStepUp(stream);
   else
@@ -116,6 +128,9 @@ void CudaEngine::leaveStep(Stream stream) {
 }
 
 void CudaEngine::beginStep(std::span<const int32_t> slots, Stream stream) {
+  if (slots.size() > size_t(layout.mostRows))
+    fail(SS_INVALID_ARGUMENT, "batch is ", slots.size(), ", expected at most ",
+         layout.mostRows, " rows with padding for ", slotCount, " slots");
   CurrentContext current(*context);
   beginAfter(asStream(stream));
   if (consolidator)
@@ -125,6 +140,7 @@ void CudaEngine::beginStep(std::span<const int32_t> slots, Stream stream) {
   openStep(captureOf(asStream(stream)));
   stepOrdered = hasOrder(int32_t(slots.size()));
   planStep(slots, asStream(stream));
+  stepSlots = slots.data();
   stepBatch = int32_t(slots.size());
 }
 
@@ -134,11 +150,16 @@ void CudaEngine::beginStep(std::span<const int32_t> slots, Stream stream) {
 /// GPU, what runs beside them waits for room, and a compaction that does not stand
 /// right behind its decode is in the way of later ones: there the first decode
 /// waits for the lists, so that blocks are provided beside it, and the others for
-/// their rows.
+/// their rows. Of several rows the decodes read the list that is made here, in which
+/// no slot is named twice, and come behind it.
 void CudaEngine::planStep(std::span<const int32_t> slots, CUstream stream) {
   const bool counted = !isCaptured(stream);
+  const bool listFirst = slots.size() > 1 && !stepOrdered;
+  if (listFirst)
+    bookkeeping->list(schedule(), slots, stream);
   const CUstream branch = compactions->plan(stream);
-  bookkeeping->list(schedule(), slots, branch);
+  if (!listFirst)
+    bookkeeping->list(schedule(), slots, branch);
   unmoved = kAllLayers;
   if (pools)
     pools->list(1, branch);
@@ -155,6 +176,19 @@ void CudaEngine::planStep(std::span<const int32_t> slots, CUstream stream) {
   pools->foresee(branch);
   pools->provide(branch, counted);
   compactions->planned();
+}
+
+/// The slots of a call of the open step as kernels take them: in these no slot is
+/// named twice, and all are slots. A single row is as the caller has it.
+std::span<const int32_t>
+CudaEngine::rowsOf(std::span<const int32_t> slots, CUstream stream) {
+  if (slots.size() == 1)
+    return slots;
+  if (slots.data() == stepSlots)
+    return {at<int32_t>(layout.stepRows), slots.size()};
+  auto *rows = at<int32_t>(layout.callRows);
+  bookkeeping->takeSlots(schedule(), slots, rows, stream);
+  return {rows, slots.size()};
 }
 
 /// Moves the rows of all layers but the first one of a large batch's step, which
@@ -246,10 +280,11 @@ void CudaEngine::decodeLayer(int32_t index, const ss_decode_args &args) {
   const LayerManifest &layer = checkedLayer(index);
   checkStep(layer, index, args);
   checkRowAddresses(layer, args);
-  if (!stepTokens.empty())
-    fail(SS_INVALID_ARGUMENT, "layer '", layer.name,
-         "' takes one token, expected the tokens that the layers of this step "
-         "before it took: call ss_end_step between steps");
+  if (!stepTokens.empty()) { // which may be one of each row
+    ss_token_args one = {};
+    one.tokens = 1;
+    return decodeTokens(index, args, one);
+  }
   CurrentContext current(*context);
   const CUstream stream = asStream(args.stream);
   // In a large batch's step rows of the other layers move behind the first decode.
@@ -260,7 +295,10 @@ void CudaEngine::decodeLayer(int32_t index, const ss_decode_args &args) {
       compactions->joinPlan(stream);
     compactAhead(index, args.batch, stream);
   }
-  launchDecode(index, args);
+  ss_decode_args taken = args;
+  taken.slots = rowsOf({args.slots, size_t(args.batch)}, stream).data();
+  stepChanges |= !layer.compactsBefore;
+  launchDecode(index, taken);
   const bool compacts = !layer.denseForm && !layer.compactsBefore;
   const CUstream branch = compacts ? compactions->fork(stream) : stream;
   if (movesOthers)
@@ -293,7 +331,8 @@ void CudaEngine::endStep(std::span<const int32_t> slots, Stream stream) {
     pools->settle(asStream(stream));
   if (consolidator)
     consolidator->endStep(asStream(stream));
-  bookkeeping->advance(schedule(), slots, asStream(stream));
+  bookkeeping->advance(schedule(), rowsOf(slots, asStream(stream)),
+                       asStream(stream));
   closeStep();
 }
 

@@ -14,6 +14,21 @@
 #include <algorithm>
 
 namespace sinkstate::runtime::cuda {
+namespace {
+
+std::vector<int32_t> countsOf(const TokenCursor &cursor, int32_t batch) {
+  std::vector<int32_t> counts(static_cast<size_t>(batch));
+  for (int32_t row = 0; row < batch; ++row)
+    counts[size_t(row)] = cursor.tokensOf(row);
+  return counts;
+}
+
+bool areOneEach(const std::vector<int32_t> &counts) {
+  return std::all_of(counts.begin(), counts.end(),
+                     [](int32_t count) { return count == 1; });
+}
+
+} // namespace
 
 /// What begin or nextToken listed of a layer that compacts before its tokens, with
 /// all the pairs that are in the buffer.
@@ -45,15 +60,14 @@ void CudaEngine::noteCompacted(int32_t index, CUstream stream) const {
     consolidator->compacted(index, stream);
 }
 
-/// Every layer of a step takes the same tokens; the first says which.
+/// Every layer of a step takes the same tokens; the first says which, and how they
+/// are counted.
 void CudaEngine::noteStepTokens(const LayerManifest &layer,
                                 const ss_decode_args &args,
-                                const TokenCursor &cursor) {
-  std::vector<int32_t> counts(size_t(args.batch));
-  for (int32_t row = 0; row < args.batch; ++row)
-    counts[size_t(row)] = cursor.tokensOf(row);
+                                std::span<const int32_t> slots,
+                                std::vector<int32_t> counts) {
   if (decodedCount > 0) {
-    if (counts != stepTokens) // also where they took one each
+    if (counts != stepTokens)
       fail(SS_INVALID_ARGUMENT, "layer '", layer.name,
            "' takes other tokens than the layers of this step before it, "
            "expected the same: call ss_end_step between steps");
@@ -66,8 +80,28 @@ void CudaEngine::noteStepTokens(const LayerManifest &layer,
     pools->cancel(decoded, static_cast<CUstream>(args.stream),
                   stepCapture == kNoCapture);
   unmoved = kAllLayers;
-  handOver->takeTokens(schedule(), {args.slots, size_t(args.batch)},
-                       stepTokens, static_cast<CUstream>(args.stream));
+  handOver->takeTokens(schedule(), slots, stepTokens,
+                       static_cast<CUstream>(args.stream));
+}
+
+/// One token of every row in a step whose other layers have begun so; what else the
+/// arrays have room for is padding.
+void CudaEngine::decodeOneEach(int32_t index, const TokenCursor &cursor) {
+  const ss_decode_args args = cursor.at(0);
+  decodeLayer(index, args);
+  if (cursor.tokens() == 1)
+    return;
+  CurrentContext current(*context);
+  const auto stream = static_cast<CUstream>(args.stream);
+  auto *padding = at<int32_t>(layout.rowSlots);
+  handOver->nextToken(schedule(), -1,
+                      rowsOf({args.slots, size_t(args.batch)}, stream), 1,
+                      padding, stream);
+  for (int32_t token = 1; token < cursor.tokens(); ++token) {
+    ss_decode_args empty = cursor.at(token);
+    empty.slots = padding;
+    launchDecode(index, empty);
+  }
 }
 
 void CudaEngine::decodeTokens(int32_t index, const ss_decode_args &args,
@@ -75,7 +109,9 @@ void CudaEngine::decodeTokens(int32_t index, const ss_decode_args &args,
   const LayerManifest &layer = checkedLayer(index);
   checkStep(layer, index, args);
   const TokenCursor cursor(layer, args, tokens);
-  if (tokens.tokens == 1 && !tokens.row_tokens)
+  std::vector<int32_t> counts = countsOf(cursor, args.batch);
+  const bool oneEach = stepTokens.empty() && areOneEach(counts);
+  if (oneEach && tokens.tokens == 1)
     return decodeLayer(index, cursor.at(0));
   for (int32_t token : {0, tokens.tokens - 1})
     checkRowAddresses(layer, cursor.at(std::min(token, 1)));
@@ -83,17 +119,20 @@ void CudaEngine::decodeTokens(int32_t index, const ss_decode_args &args,
     fail(SS_INVALID_ARGUMENT, "args.batch is ", args.batch,
          " with tokens.row_tokens, expected at most ", slotCount,
          ", the engine's slots");
+  if (oneEach && decodedCount > 0)
+    return decodeOneEach(index, cursor);
   CurrentContext current(*context);
-  noteStepTokens(layer, args, cursor);
   const auto stream = static_cast<CUstream>(args.stream);
-  const std::span<const int32_t> slots(args.slots, size_t(args.batch));
+  const std::span<const int32_t> slots =
+      rowsOf({args.slots, size_t(args.batch)}, stream);
+  stepChanges = true; // counts, too
+  noteStepTokens(layer, args, slots, std::move(counts));
   const int32_t number = scheduleNumber[size_t(index)];
   int32_t *rowSlots =
       tokens.row_tokens ? at<int32_t>(layout.rowSlots) : nullptr;
   for (int32_t token = 0; token < tokens.tokens; ++token) {
     ss_decode_args one = cursor.at(token);
-    if (rowSlots)
-      one.slots = rowSlots;
+    one.slots = rowSlots ? rowSlots : slots.data();
     if (layer.hasBuffer() || layer.stochastic || rowSlots)
       handOver->nextToken(schedule(), number, slots, token, rowSlots, stream);
     const bool before = layer.compactsBefore;

@@ -27,8 +27,10 @@ DeviceSchedule::DeviceSchedule(std::shared_ptr<const Context> owner,
                                                            sizeof kSource)}},
                               {})[0]),
       scheduleFunction(module.function("ss_schedule")),
+      takeSlotsFunction(module.function("ss_take_slots")),
       orderFunction(module.function("ss_order_programs")),
       advanceFunction(module.function("ss_advance")),
+      leaveFunction(module.function("ss_leave_step")),
       resetFunction(module.function("ss_reset_slot")) {}
 
 void DeviceSchedule::launch(CUfunction function, unsigned blocks,
@@ -48,6 +50,15 @@ void DeviceSchedule::list(ss::Schedule tables, std::span<const int32_t> slots,
          stream, parameters);
 }
 
+void DeviceSchedule::takeSlots(ss::Schedule tables,
+                               std::span<const int32_t> slots, int32_t *rows,
+                               CUstream stream) const {
+  const int32_t *list = slots.data();
+  int32_t batch = int32_t(slots.size());
+  void *parameters[] = {&tables, &list, &batch, &rows};
+  launch(takeSlotsFunction, 1, kThreads, stream, parameters);
+}
+
 void DeviceSchedule::order(ss::Schedule tables, std::span<const int32_t> slots,
                            CUstream stream) const {
   const int32_t *list = slots.data();
@@ -64,6 +75,12 @@ void DeviceSchedule::advance(ss::Schedule tables,
   int32_t batch = int32_t(slots.size());
   void *parameters[] = {&tables, &list, &batch};
   launch(advanceFunction, unsigned(batch), kThreads, stream, parameters);
+}
+
+void DeviceSchedule::leave(ss::Schedule tables, int32_t batch,
+                           CUstream stream) const {
+  void *parameters[] = {&tables, &batch};
+  launch(leaveFunction, 1, kThreads, stream, parameters);
 }
 
 void DeviceSchedule::reset(ss::Schedule tables, int32_t slot,

@@ -16,9 +16,12 @@ public:
   DeviceSchedule(std::shared_ptr<const Context> context,
                  const KernelCompiler &compiler);
 
-  /// Makes the work lists of all layers.
+  /// Makes the rows of a step, and the work lists of all layers.
   void list(ss::Schedule tables, std::span<const int32_t> slots,
             CUstream stream) const;
+  /// The rows of another list within a step.
+  void takeSlots(ss::Schedule tables, std::span<const int32_t> slots,
+                 int32_t *rows, CUstream stream) const;
   /// The orders in which the programs of all layers' decodes begin: of at most as
   /// many rows as slots, and of one layer at least.
   void order(ss::Schedule tables, std::span<const int32_t> slots,
@@ -26,6 +29,8 @@ public:
   /// Brings counts and positions forward.
   void advance(ss::Schedule tables, std::span<const int32_t> slots,
                CUstream stream) const;
+  /// Notes that the slots of the step that was listed last have states of no token.
+  void leave(ss::Schedule tables, int32_t batch, CUstream stream) const;
   /// Makes every factored state of a slot zero.
   void reset(ss::Schedule tables, int32_t slot, CUstream stream) const;
 
@@ -35,7 +40,8 @@ private:
 
   std::shared_ptr<const Context> context;
   Module module;
-  CUfunction scheduleFunction, orderFunction, advanceFunction, resetFunction;
+  CUfunction scheduleFunction, takeSlotsFunction, orderFunction,
+      advanceFunction, leaveFunction, resetFunction;
 };
 
 } // namespace sinkstate::runtime::cuda

@@ -21,6 +21,7 @@ void Engine::checkBatchSlots(const LayerState &layer,
     if (slot < 0)
       continue;
     checkSlot(slot);
+    checkNotLeft(slot);
     Slot &owner = slots[size_t(slot)];
     if (owner.lastBatch == batches)
       fail(SS_INVALID_ARGUMENT, "slot ", slot,

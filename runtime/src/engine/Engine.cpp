@@ -93,6 +93,7 @@ void Engine::resetStates(int32_t slot) {
   }
   slots[size_t(slot)].position = 0;
   slots[size_t(slot)].stepTokens = Slot::kNone;
+  slots[size_t(slot)].isLeft = false;
   requestKeys[size_t(slot)] = 0;
 }
 
@@ -161,12 +162,30 @@ void Engine::checkStepEnds(int32_t slot) const {
   }
 }
 
+void Engine::checkNotLeft(int32_t slot) const {
+  if (slots[size_t(slot)].isLeft)
+    failForLeftSlot(slot);
+}
+
+void Engine::leaveStep(Stream) {
+  for (Slot &slot : slots)
+    slot.leaveStep();
+}
+
+/// Steps of other slots may be under way beside this one.
+void Engine::beginStep(std::span<const int32_t> batch, Stream) {
+  for (int32_t slot : batch)
+    if (slot >= 0 && size_t(slot) < slots.size())
+      slots[size_t(slot)].leaveStep();
+}
+
 void Engine::endStep(std::span<const int32_t> batch, Stream) {
   ++batches;
   for (int32_t slot : batch) {
     if (slot < 0)
       continue;
     checkSlot(slot);
+    checkNotLeft(slot);
     if (slots[size_t(slot)].lastBatch == batches)
       fail(SS_INVALID_ARGUMENT, "slot ", slot,
            " appears twice in the step, expected every slot once");

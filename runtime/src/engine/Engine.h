@@ -53,8 +53,8 @@ public:
   void setFirstHead(int32_t layer, int32_t head) override;
 
   // Decoding.
-  void leaveStep(Stream) override {}
-  void beginStep(std::span<const int32_t>, Stream) override {}
+  void leaveStep(Stream) override;
+  void beginStep(std::span<const int32_t> slots, Stream) override;
   void decodeLayer(int32_t layer, const ss_decode_args &args) override;
   void endStep(std::span<const int32_t> slots, Stream) override;
   void synchronize(Stream) override;
@@ -134,6 +134,7 @@ private:
   }
   void checkSlot(int32_t slot) const;
   void checkStepEnds(int32_t slot) const;
+  void checkNotLeft(int32_t slot) const;
   void resetStates(int32_t slot);
   /// Brings the counters of allocated bytes up to date.
   void noteAllocation(const LayerState &layer);
@@ -230,9 +231,15 @@ private:
     /// Tokens that the layers of this step take; kNone: no layer was decoded.
     int32_t stepTokens = kNone;
     static constexpr int32_t kNone = -1;
+    /// A step was given up when some layers had taken its tokens.
+    bool isLeft = false;
 
     /// Of the step that ends; a layer has at least one to decode.
     int32_t tokens() const { return stepTokens == kNone ? 1 : stepTokens; }
+    void leaveStep() {
+      isLeft |= stepTokens != kNone;
+      stepTokens = kNone;
+    }
     void endStep() {
       position += tokens();
       stepTokens = kNone;

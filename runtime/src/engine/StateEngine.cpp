@@ -216,6 +216,11 @@ std::unique_ptr<StateEngine> createEngine(std::shared_ptr<const Package> package
   return std::make_unique<Engine>(std::move(package), options);
 }
 
+void failForLeftSlot(int32_t slot) {
+  fail(SS_INVALID_ARGUMENT, "slot ", slot, " is of a step that was given up, "
+       "expected ss_slot_reset or ss_slot_free first: its states are of no token");
+}
+
 void describeLayer(const LayerManifest &layer, ss_layer_info &info) {
   info.name = layer.name.c_str();
   info.type = layer.type.c_str();

@@ -45,8 +45,9 @@ public:
   virtual void setFirstHead(int32_t layer, int32_t head) = 0;
 
   // Decoding. `slots` is device memory.
-  /// Ends what is left of a step that was abandoned, if one was, as beginStep does
-  /// first: what is queued on `stream` from now on comes behind all of it.
+  /// Gives up the step that has begun and not ended, if one has, as beginStep does
+  /// first: what is queued on `stream` from now on comes behind all of it. Slots
+  /// whose states it has changed are then to be reset.
   virtual void leaveStep(Stream stream) = 0;
   virtual void beginStep(std::span<const int32_t> slots, Stream stream) = 0;
   virtual void decodeLayer(int32_t layer, const ss_decode_args &args) = 0;
@@ -127,6 +128,9 @@ void planEngine(const Package &package, const ss_engine_options &options,
 
 std::unique_ptr<StateEngine> createEngine(std::shared_ptr<const Package> package,
                                           const ss_engine_options &options);
+
+/// For every use of a slot whose step was given up but that which ends it.
+[[noreturn]] void failForLeftSlot(int32_t slot);
 
 /// Fills `info`, apart from struct_size.
 void describeLayer(const LayerManifest &layer, ss_layer_info &info);

@@ -17,7 +17,9 @@ void Engine::checkBetweenSteps(int32_t slot) const {
   checkSlot(slot);
   if (slots[size_t(slot)].stepTokens != Slot::kNone)
     fail(SS_INVALID_ARGUMENT, "slot ", slot,
-         " is within a step, expected this call after ss_end_step");
+         " is within a step, expected this call after ss_end_step or "
+         "ss_cancel_step");
+  checkNotLeft(slot);
 }
 
 SlotCounters Engine::countersOf(int32_t slot) const {

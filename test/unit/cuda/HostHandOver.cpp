@@ -36,8 +36,6 @@ void hostNextToken(void *, void *const *parameters, unsigned) {
   int32_t next = 0, compacted = 0;
   for (int32_t row = 0; row < batch; ++row) {
     const int32_t slot = slots[row];
-    if (slot >= schedule.slots)
-      *schedule.faults |= ss::kSlotOutOfRange;
     if (rowSlots)
       rowSlots[row] = ss::has_token(schedule, slot, token) ? slot : -1;
     ss::begin_token(schedule, slot, token);
@@ -46,15 +44,14 @@ void hostNextToken(void *, void *const *parameters, unsigned) {
     const ss::ScheduleLayer &layer = schedule.layers[number];
     if (!ss::next_token(schedule, layer, slot, token, compacted))
       continue;
-    if (!ss::list_states(schedule, layer, slot, next))
-      *schedule.faults |= ss::kSlotTwice;
+    ss::list_states(layer, slot, next);
     next += layer.heads;
   }
   if (number < 0)
     return;
   const ss::ScheduleLayer &layer = schedule.layers[number];
   if (!layer.deferred)
-    *layer.work_count = std::min(next, schedule.slots * layer.heads);
+    *layer.work_count = next;
   *schedule.compactions += compacted;
 }
 

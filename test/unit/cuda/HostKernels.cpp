@@ -26,8 +26,10 @@ void add(const char *name, std::initializer_list<size_t> sizes,
 
 void addHostKernels() {
   add("ss_schedule", {sizeof(ss::Schedule), 8, 4}, hostSchedule);
+  add("ss_take_slots", {sizeof(ss::Schedule), 8, 4, 8}, hostTakeSlots);
   add("ss_order_programs", {sizeof(ss::Schedule), 8, 4}, hostOrderPrograms);
   add("ss_advance", {sizeof(ss::Schedule), 8, 4}, hostAdvance);
+  add("ss_leave_step", {sizeof(ss::Schedule), 4}, hostLeave);
   add("ss_reset_slot", {sizeof(ss::Schedule), 4}, hostReset);
   addConversionKernels();
   addHandOverKernels();

@@ -28,34 +28,62 @@ void orderPrograms(const ss::Schedule &schedule, const ss::ScheduleLayer &layer,
     layer.order[i] = programs[i].second;
 }
 
+void findFirstRows(const ss::Schedule &schedule, int32_t *firstRows,
+                   const int32_t *slots, int32_t batch) {
+  for (int32_t row = batch; row-- > 0;)
+    if (ss::is_slot(schedule, slots[row]))
+      firstRows[slots[row]] = row;
+}
+
+void writeRows(const ss::Schedule &schedule, const int32_t *firstRows,
+               const int32_t *slots, int32_t batch, int32_t *rows) {
+  for (int32_t row = 0; row < batch; ++row) {
+    const int32_t fault = ss::fault_of(schedule, firstRows, slots[row], row);
+    *schedule.faults |= fault;
+    rows[row] =
+        ss::takes_part(schedule, firstRows, slots[row], row) ? slots[row] : -1;
+  }
+}
+
 } // namespace
 
 void hostSchedule(void *, void *const *parameters, unsigned blocks) {
   const auto schedule = value<ss::Schedule>(parameters, 0);
   const auto *slots = value<const int32_t *>(parameters, 1);
   const auto batch = value<int32_t>(parameters, 2);
-  for (int32_t row = 0; row < batch; ++row)
-    if (ss::is_slot(schedule, slots[row]))
-      schedule.step_tokens[slots[row]] = 0;
-  if (schedule.layer_count == 0)
-    return;
   for (unsigned block = 0; block < blocks; ++block) {
+    int32_t *firstRows = schedule.first_rows + int64_t(block) * schedule.slots;
+    findFirstRows(schedule, firstRows, slots, batch);
+    if (block == 0) {
+      writeRows(schedule, firstRows, slots, batch, schedule.step_rows);
+      for (int32_t row = 0; row < batch; ++row)
+        if (ss::is_slot(schedule, slots[row]))
+          schedule.step_tokens[slots[row]] = 0;
+    }
+    if (schedule.layer_count == 0)
+      return;
     const ss::ScheduleLayer layer = schedule.layers[block];
     int32_t next = 0;
     for (int32_t row = 0; row < batch; ++row) {
       const int32_t slot = slots[row];
-      if (slot >= schedule.slots)
-        *schedule.faults |= ss::kSlotOutOfRange;
-      if (!ss::is_slot(schedule, slot) ||
+      if (!ss::takes_part(schedule, firstRows, slot, row) ||
           !ss::is_listed(layer, schedule.position[slot], layer.count[slot]))
         continue;
-      if (!ss::list_states(schedule, layer, slot, next))
-        *schedule.faults |= ss::kSlotTwice;
+      ss::list_states(layer, slot, next);
       next += layer.heads;
     }
     if (!layer.deferred)
-      *layer.work_count = std::min(next, schedule.slots * layer.heads);
+      *layer.work_count = next;
   }
+}
+
+void hostTakeSlots(void *, void *const *parameters, unsigned) {
+  const auto schedule = value<ss::Schedule>(parameters, 0);
+  const auto *slots = value<const int32_t *>(parameters, 1);
+  const auto batch = value<int32_t>(parameters, 2);
+  findFirstRows(schedule, schedule.first_rows, slots, batch);
+  writeRows(schedule, schedule.first_rows, slots, batch,
+            value<int32_t *>(parameters, 3));
 }
 
 void hostOrderPrograms(void *, void *const *parameters, unsigned blocks) {
@@ -82,11 +110,19 @@ void hostAdvance(void *, void *const *parameters, unsigned blocks) {
   }
 }
 
+void hostLeave(void *, void *const *parameters, unsigned) {
+  const auto schedule = value<ss::Schedule>(parameters, 0);
+  const auto batch = value<int32_t>(parameters, 1);
+  for (int32_t row = 0; row < batch; ++row)
+    ss::leave_slot(schedule, schedule.step_rows[row]);
+}
+
 void hostReset(void *, void *const *parameters, unsigned blocks) {
   const auto schedule = value<ss::Schedule>(parameters, 0);
   const auto slot = value<int32_t>(parameters, 1);
   schedule.position[slot] = 0;
   schedule.step_tokens[slot] = 0;
+  schedule.left[slot] = 0;
   for (unsigned block = 0; block < blocks; ++block) {
     if (int32_t(block) >= schedule.layer_count)
       return;

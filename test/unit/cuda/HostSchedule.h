@@ -12,10 +12,14 @@ namespace sinkstate::test {
 
 /// ss_schedule(ss::Schedule, const int32_t *slots, int32_t batch)
 void hostSchedule(void *, void *const *parameters, unsigned blocks);
+/// ss_take_slots(ss::Schedule, const int32_t *slots, int32_t batch, int32_t *rows)
+void hostTakeSlots(void *, void *const *parameters, unsigned blocks);
 /// ss_order_programs(ss::Schedule, const int32_t *slots, int32_t batch)
 void hostOrderPrograms(void *, void *const *parameters, unsigned blocks);
 /// ss_advance(ss::Schedule, const int32_t *slots, int32_t batch)
 void hostAdvance(void *, void *const *parameters, unsigned blocks);
+/// ss_leave_step(ss::Schedule, int32_t batch)
+void hostLeave(void *, void *const *parameters, unsigned blocks);
 /// ss_reset_slot(ss::Schedule, int32_t slot)
 void hostReset(void *, void *const *parameters, unsigned blocks);
 

@@ -175,7 +175,7 @@ TEST_F(LeftSteps, ThatRunAreNotGivenUpInACapture) {
               SS_INVALID_ARGUMENT);
     EXPECT_STREQ(ss_last_error(),
                  "a step that has begun outside of this capture has not ended, "
-                 "expected ss_end_step before a step is captured");
+                 "expected ss_end_step or ss_cancel_step before a step is captured");
     EXPECT_EQ(fake_calls("cuLaunchKernel"), launches);
     CUgraph graph = nullptr;
     EXPECT_EQ(call.cuStreamEndCapture(stream, &graph), kSuccess);
@@ -314,6 +314,69 @@ TEST_F(LeftSteps, ThatAreBeingCapturedDoNotTakeAResetIn) {
   EXPECT_EQ(run.engine.position(other), 0);
   for (const std::string &kernel : run.kernelsOf([&] { graph.replay(); }))
     EXPECT_NE(kernel, "ss_reset_slot");
+}
+
+// What comes of their slots is what replays do to them, and is over with a reset.
+TEST_F(LeftSteps, ThatAreCancelledInTheirCaptureAreLeftByReplays) {
+  for (const ss_engine_options &options : engines()) {
+    Running run(source, options);
+    ss_engine *engine = run.engine.get();
+    size_t bytes = 0;
+    const CapturedCalls graph([&](void *stream) {
+      run.begin(1, stream);
+      run.engine.cancelStep(stream);
+    });
+    EXPECT_EQ(ss_snapshot_size(engine, run.requested.slot, &bytes, nullptr), SS_OK);
+    for (int replay = 0; replay < 2; ++replay) {
+      graph.replay();
+      EXPECT_EQ(ss_snapshot_size(engine, run.requested.slot, &bytes, nullptr),
+                SS_INVALID_ARGUMENT);
+      run.driver.enqueue(1, nullptr);
+      EXPECT_EQ(ss_engine_synchronize(engine, nullptr), SS_INVALID_ARGUMENT);
+      EXPECT_EQ(ss_slot_reset(engine, run.requested.slot, nullptr), SS_OK);
+      EXPECT_EQ(ss_snapshot_size(engine, run.requested.slot, &bytes, nullptr), SS_OK);
+      run.driver.enqueue(1, nullptr);
+      EXPECT_EQ(ss_engine_synchronize(engine, nullptr), SS_OK);
+    }
+  }
+}
+
+// Those of a capture that is over are nothing; one that is not over is its stream's.
+TEST_F(LeftSteps, AreCancelledWhereTheyWereBegun) {
+  for (const ss_engine_options &options : engines()) {
+    Running run(source, options);
+    ss_engine *engine = run.engine.get();
+    size_t bytes = 0;
+    run.lose(1);
+    EXPECT_EQ(ss_cancel_step(engine, nullptr), SS_OK);
+    EXPECT_EQ(ss_snapshot_size(engine, run.requested.slot, &bytes, nullptr), SS_OK);
+    EXPECT_EQ(fake_forbidden_calls(), 0);
+    const int launches = fake_calls("cuLaunchKernel");
+    EXPECT_EQ(ss_cancel_step(engine, nullptr), SS_OK); // there is none
+    EXPECT_EQ(fake_calls("cuLaunchKernel"), launches);
+    run.begin(0, nullptr);
+    const CapturedCalls nothing([&](void *stream) {
+      EXPECT_EQ(ss_cancel_step(engine, stream), SS_INVALID_ARGUMENT);
+    });
+    EXPECT_EQ(ss_cancel_step(engine, nullptr), SS_OK);
+    const CapturedCalls step([&](void *stream) {
+      run.begin(0, stream);
+      if (options.compaction_streams >= 0) {
+        EXPECT_EQ(ss_cancel_step(engine, nullptr), SS_INVALID_ARGUMENT);
+        EXPECT_STREQ(ss_last_error(),
+                     "a step is being captured by another stream than this call's, "
+                     "expected that stream or the end of its capture");
+      }
+      run.engine.cancelStep(stream);
+      run.driver.enqueue(1, stream);
+    });
+    Running clean(source, options);
+    step.replay();
+    clean.driver.enqueue(1, nullptr);
+    if (options.consolidation == SS_CONSOLIDATION_OFF)
+      EXPECT_EQ(run.seen(), clean.seen());
+    EXPECT_EQ(ss_engine_synchronize(engine, nullptr), SS_OK);
+  }
 }
 
 /// A layer whose states stay in factors, and one whose states become matrices, both

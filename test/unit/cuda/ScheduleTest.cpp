@@ -31,7 +31,8 @@ struct Tables {
                         4, layer, 0, 20});
     }
     schedule = {layers.data(), position.data(),   &compactions, &faults,
-                stepTokens.data(), tokenPosition.data(), 2, 4};
+                stepTokens.data(), tokenPosition.data(), firstRows.data(),
+                stepRows.data(), left.data(), 2, 4};
   }
   template <typename... Values>
   void run(void (*kernel)(void *, void *const *, unsigned), unsigned blocks,
@@ -59,6 +60,9 @@ struct Tables {
   std::vector<int64_t> position = {0, 0, 0, 0};
   std::vector<int32_t> stepTokens = {0, 0, 0, 0};
   std::vector<int64_t> tokenPosition = {0, 0, 0, 0};
+  std::vector<int32_t> firstRows = std::vector<int32_t>(2 * 4, 1);
+  std::vector<int32_t> stepRows = std::vector<int32_t>(16, 5);
+  std::vector<int32_t> left = {0, 0, 0, 0};
   int64_t compactions = 0;
   int32_t faults = 0;
   std::vector<ss::ScheduleLayer> layers;
@@ -155,8 +159,45 @@ TEST(DeviceSchedule, FlagsWrongSlotsAndStaysInItsTables) {
   t.begin({0, 1, 2, 3, 0, 4, 100});
   EXPECT_EQ(t.faults, ss::kSlotOutOfRange | ss::kSlotTwice);
   EXPECT_EQ(t.workCount[0], 8);
+  t.stepRows.resize(7);
+  EXPECT_EQ(t.stepRows, (std::vector<int32_t>{0, 1, 2, 3, -1, -1, -1}));
   t.advance({4, 100});
   EXPECT_EQ(t.position, (std::vector<int64_t>{3, 3, 3, 3}));
+}
+
+// Of several rows that name a slot the first one has it, in every layer's list.
+TEST(DeviceSchedule, ListsASlotOnceForItsFirstRow) {
+  Tables t;
+  t.position = {3, 3, 3, 3};
+  t.begin({2, 0, 2, -1, 0, 2});
+  EXPECT_EQ(t.faults, ss::kSlotTwice);
+  EXPECT_EQ(t.due(0), (std::vector<int32_t>{0, 1, 4, 5}));
+  t.stepRows.resize(6);
+  EXPECT_EQ(t.stepRows, (std::vector<int32_t>{2, 0, -1, -1, -1, -1}));
+  t.faults = 0;
+  std::vector<int32_t> other = {-4, 3, 1, 3};
+  std::vector<int32_t> rows(4);
+  t.run(hostTakeSlots, 1, other.data(), int32_t(4), rows.data());
+  EXPECT_EQ(rows, (std::vector<int32_t>{-1, 3, 1, -1}));
+  EXPECT_EQ(t.faults, ss::kSlotTwice);
+}
+
+// Until they are made fresh, steps that name them say so.
+TEST(DeviceSchedule, NotesTheSlotsOfAStepThatWasLeft) {
+  Tables t;
+  t.begin({2, -1, 0, 2});
+  t.faults = 0;
+  t.stepTokens[2] = 4;
+  t.run(hostLeave, 1, int32_t(4));
+  EXPECT_EQ(t.left, (std::vector<int32_t>{1, 0, 1, 0}));
+  EXPECT_EQ(t.stepTokens[2], 0);
+  t.begin({1, 3});
+  EXPECT_EQ(t.faults, 0);
+  t.begin({1, 2});
+  EXPECT_EQ(t.faults, ss::kSlotLeft);
+  EXPECT_EQ(t.stepRows[1], 2);
+  t.run(hostReset, 2, int32_t(2));
+  EXPECT_EQ(t.left, (std::vector<int32_t>{1, 0, 0, 0}));
 }
 
 TEST(DeviceSchedule, CompilesForGpus) {

@@ -17,6 +17,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <random>
 
@@ -110,6 +111,55 @@ TEST(CudaSnapshots, ThatNeedMoreRowsAreRefused) {
   EXPECT_EQ(large.engine.ranks(0, a), (std::vector<int32_t>{16, 16}));
   small.engine.restore(b, large.engine.snapshot(a)); // 16 rows fit
   EXPECT_EQ(small.engine.densify(0, b), eye);
+}
+
+// What waits for its stream cannot while that is captured, and leaves no launch in it.
+TEST(CudaCaptures, TakeInNothingThatWaits) {
+  EngineUnderTest test(smallRanks(2), optionsFor(2));
+  const int32_t a = test.engine.allocateSlot(), b = test.engine.allocateSlot();
+  (void)decode(test, a, 7, 0, 12);
+  const Seen before = look(test, a);
+  const auto snapshot = test.engine.snapshot(a);
+  ss_engine *engine = test.engine.get();
+  const auto driver = cuda::Driver::get();
+  const auto context = cuda::Context::open(driver, 0);
+  const cuda::CurrentContext current(*context);
+  const auto stream = reinterpret_cast<cuda::CUstream>(0x77);
+  const cuda::Driver::Functions &call = driver->functions();
+  size_t bytes = 0;
+  const int32_t padding = -1, none = 0;
+  const std::vector<std::function<ss_result()>> calls = {
+      [&] { return ss_slot_rollback(engine, a, 1, stream); },
+      [&] {
+        return ss_slot_rollback_batch(engine, &padding, &none, 1, stream);
+      },
+      [&] { return ss_slot_set_position(engine, a, 99, stream); },
+      [&] { return ss_slot_set_rounding_key(engine, a, 3, stream); },
+      [&] { return ss_snapshot_size(engine, a, &bytes, stream); },
+      [&] {
+        return ss_snapshot_restore(engine, b, snapshot.data(), snapshot.size(),
+                                   stream);
+      },
+      [&] { return ss_slot_fork(engine, a, b, stream); }};
+  for (const auto &waiting : calls) {
+    ASSERT_EQ(call.cuStreamBeginCapture(stream, 0), cuda::kSuccess);
+    fake_log(1);
+    EXPECT_EQ(waiting(), SS_INVALID_ARGUMENT);
+    EXPECT_STREQ(ss_last_error(),
+                 "the call waits for its stream, which is captured, expected "
+                 "another one, or this call between replays");
+    cuda::CUgraph graph = nullptr;
+    cuda::CUgraphExec executable = nullptr;
+    ASSERT_EQ(call.cuStreamEndCapture(stream, &graph), cuda::kSuccess);
+    ASSERT_EQ(call.cuGraphInstantiateWithFlags(&executable, graph, 0),
+              cuda::kSuccess);
+    ASSERT_EQ(call.cuGraphLaunch(executable, stream), cuda::kSuccess);
+    ASSERT_EQ(call.cuStreamSynchronize(stream), cuda::kSuccess);
+    EXPECT_STREQ(fake_logged(), "");
+    fake_log(0);
+    EXPECT_EQ(fake_forbidden_calls(), 0);
+    EXPECT_EQ(look(test, a), before);
+  }
 }
 
 /// A step of one layer whose rows, one of them padding, take 4, 0 and 2 tokens.

@@ -174,7 +174,8 @@ extern "C" __global__ void ss_take_tokens(ss::Schedule schedule, const int32_t *
       schedule.step_tokens[slots[numbers.first + i]] = numbers.tokens[i] + 1;
 }
 
-/// A block. Between the tokens of a step in one layer (number among those
+/// A block. `slots`: as ss_schedule gave them out, each once. Between the tokens of a
+/// step in one layer (number among those
 /// with buffers; -1: one without): notes where token `token` is, lists what is
 /// compacted, and in `row_slots`, where that is not null, the slots of the rows that
 /// have this token.
@@ -188,26 +189,22 @@ extern "C" __global__ void ss_next_token(ss::Schedule schedule, int32_t number,
   int32_t compacted = 0;
   for (int32_t row = threadIdx.x; row < batch; row += blockDim.x) {
     const int32_t slot = slots[row];
-    if (slot >= schedule.slots)
-      atomicOr(schedule.faults, ss::kSlotOutOfRange);
     if (row_slots)
       row_slots[row] = ss::has_token(schedule, slot, token) ? slot : -1;
     ss::begin_token(schedule, slot, token);
     if (number < 0 || !ss::is_slot(schedule, slot))
       continue;
     const ss::ScheduleLayer &layer = schedule.layers[number];
-    if (ss::next_token(schedule, layer, slot, token, compacted) &&
-        !ss::list_states(schedule, layer, slot, atomicAdd(&next, layer.heads)))
-      atomicOr(schedule.faults, ss::kSlotTwice);
+    if (ss::next_token(schedule, layer, slot, token, compacted))
+      ss::list_states(layer, slot, atomicAdd(&next, layer.heads));
   }
   if (compacted > 0)
     atomicAdd(&all_compacted, compacted);
   __syncthreads();
   if (threadIdx.x > 0 || number < 0)
     return;
-  const int32_t most = schedule.slots * schedule.layers[number].heads;
   if (!schedule.layers[number].deferred)
-    *schedule.layers[number].work_count = next < most ? next : most;
+    *schedule.layers[number].work_count = next;
   if (all_compacted > 0)
     atomicAdd(reinterpret_cast<unsigned long long *>(schedule.compactions),
               (unsigned long long)(all_compacted));

@@ -18,7 +18,8 @@ namespace ss {
 /// What went wrong in a batch, as bits of Schedule::faults.
 enum ScheduleFault : int32_t {
   kSlotOutOfRange = 1, ///< a slot is not below the number of slots
-  kSlotTwice = 2       ///< more states are due than there are
+  kSlotTwice = 2,      ///< a slot is named by several rows
+  kSlotLeft = 8        ///< a slot is of a step that was given up: see Schedule::left
 };
 
 /// One layer with a buffer. The arrays are those that kernels get; a deferred
@@ -45,6 +46,11 @@ struct Schedule {
   int32_t *step_tokens; // [slots]; 0: a step of one token; else one more than the
                         // tokens that every layer takes and counts itself
   int64_t *token_position; // [slots], within such a step: of the token that a layer takes
+  int32_t *first_rows;     // [layer_count, at least 1; slots], of one launch: which row of
+                           // a batch is the first to name a slot
+  int32_t *step_rows;      // [rows], the slots of a step; other rows than the first are padding
+  int32_t *left;           // [slots], 1: a step was given up when some layers had changed
+                           // the slot's states, until it is made fresh
   int32_t layer_count, slots;
 };
 
@@ -82,15 +88,29 @@ SS_BOTH_SIDES bool is_slot(const Schedule &schedule, int32_t slot) {
   return slot >= 0 && slot < schedule.slots;
 }
 
-/// Lists all heads of a slot from `place` on; false where there is no room,
-/// because a slot was named twice.
-SS_BOTH_SIDES bool list_states(const Schedule &schedule, const ScheduleLayer &layer, int32_t slot,
-                               int32_t place) {
-  if (place > (schedule.slots - 1) * layer.heads)
-    return false;
+/// Whether a row is the one that a step decodes a slot for: of several rows that name
+/// it the first.
+SS_BOTH_SIDES bool takes_part(const Schedule &schedule, const int32_t *first_rows, int32_t slot,
+                              int32_t row) {
+  return is_slot(schedule, slot) && first_rows[slot] == row;
+}
+
+/// What is wrong with the slot of a row.
+SS_BOTH_SIDES int32_t fault_of(const Schedule &schedule, const int32_t *first_rows, int32_t slot,
+                               int32_t row) {
+  if (slot < 0)
+    return 0;
+  if (slot >= schedule.slots)
+    return kSlotOutOfRange;
+  if (first_rows[slot] != row)
+    return kSlotTwice;
+  return schedule.left[slot] ? kSlotLeft : 0;
+}
+
+/// Lists all heads of a slot from `place` on.
+SS_BOTH_SIDES void list_states(const ScheduleLayer &layer, int32_t slot, int32_t place) {
   for (int32_t head = 0; head < layer.heads; ++head)
     layer.work[place + head] = slot * layer.heads + head;
-  return true;
 }
 
 /// Counts the token at `position` of one slot in one layer, after what
@@ -123,6 +143,14 @@ SS_BOTH_SIDES int32_t size_class(const Schedule &schedule, const ScheduleLayer &
   return kSizeClasses - 1 - (half < kSizeClasses ? half : kSizeClasses - 1);
 }
 
+/// The step of a slot comes to no end.
+SS_BOTH_SIDES void leave_slot(const Schedule &schedule, int32_t slot) {
+  if (!is_slot(schedule, slot))
+    return;
+  schedule.left[slot] = 1;
+  schedule.step_tokens[slot] = 0;
+}
+
 SS_BOTH_SIDES void reset_state(const ScheduleLayer &layer, int32_t slot, int32_t head) {
   layer.rank[int64_t(slot) * layer.heads + head] = 0;
   layer.status[int64_t(slot) * layer.heads + head] = 0;
@@ -134,27 +162,63 @@ SS_BOTH_SIDES void reset_state(const ScheduleLayer &layer, int32_t slot, int32_t
 
 constexpr unsigned kWholeWarp = 0xffffffffu;
 
+/// Calls `body(row, slot)` for the rows of a thread that name a slot.
+template <typename Body>
+__device__ __forceinline__ void with_slots(const ss::Schedule &schedule, const int32_t *slots,
+                                           int32_t batch, const Body &body) {
+  for (int32_t row = threadIdx.x; row < batch; row += blockDim.x)
+    if (const int32_t slot = slots[row]; ss::is_slot(schedule, slot))
+      body(row, slot);
+}
+
+/// A block: the first row that names each slot of a batch. Whichever row has written
+/// last is one that names it; only where another one does, too, do they compare.
+__device__ __forceinline__ void find_first_rows(const ss::Schedule &schedule, int32_t *first_rows,
+                                                const int32_t *slots, int32_t batch) {
+  volatile int32_t *written = first_rows;
+  with_slots(schedule, slots, batch, [&](int32_t row, int32_t slot) { written[slot] = row; });
+  __syncthreads();
+  int again = 0;
+  with_slots(schedule, slots, batch,
+             [&](int32_t row, int32_t slot) { again |= written[slot] != row; });
+  if (!__syncthreads_or(again))
+    return;
+  with_slots(schedule, slots, batch,
+             [&](int32_t row, int32_t slot) { atomicMin(first_rows + slot, row); });
+  __syncthreads();
+}
+
+/// A block: the slots of a batch as its kernels take them.
+__device__ __forceinline__ void write_rows(const ss::Schedule &schedule,
+                                           const int32_t *first_rows, const int32_t *slots,
+                                           int32_t batch, int32_t *rows) {
+  for (int32_t row = threadIdx.x; row < batch; row += blockDim.x) {
+    const int32_t slot = slots[row];
+    const int32_t fault = ss::fault_of(schedule, first_rows, slot, row);
+    if (fault != 0)
+      atomicOr(schedule.faults, fault);
+    rows[row] = ss::takes_part(schedule, first_rows, slot, row) ? slot : -1;
+  }
+}
+
 /// Lists the states of a layer that are due.
 __device__ __forceinline__ void list_due(const ss::Schedule &schedule, const ss::ScheduleLayer &layer,
-                                         const int32_t *slots, int32_t batch) {
+                                         const int32_t *first_rows, const int32_t *slots,
+                                         int32_t batch) {
   __shared__ int32_t next;
   if (threadIdx.x == 0)
     next = 0;
   __syncthreads();
   for (int32_t row = threadIdx.x; row < batch; row += blockDim.x) {
     const int32_t slot = slots[row];
-    if (slot >= schedule.slots)
-      atomicOr(schedule.faults, ss::kSlotOutOfRange);
     // The order in which slots find their places changes no state.
-    if (ss::is_slot(schedule, slot) &&
-        ss::is_listed(layer, schedule.position[slot], layer.count[slot]) &&
-        !ss::list_states(schedule, layer, slot, atomicAdd(&next, layer.heads)))
-      atomicOr(schedule.faults, ss::kSlotTwice);
+    if (ss::takes_part(schedule, first_rows, slot, row) &&
+        ss::is_listed(layer, schedule.position[slot], layer.count[slot]))
+      ss::list_states(layer, slot, atomicAdd(&next, layer.heads));
   }
   __syncthreads();
-  const int32_t most = schedule.slots * layer.heads;
   if (threadIdx.x == 0 && !layer.deferred)
-    *layer.work_count = next < most ? next : most;
+    *layer.work_count = next;
 }
 
 /// Replaces counts by the sums of those before them.
@@ -219,15 +283,26 @@ __device__ __forceinline__ void order_programs(const ss::Schedule &schedule,
   });
 }
 
-/// A block per layer, and at least one: the states that are due.
+/// A block per layer, and at least one: the rows of the step, and the states that are
+/// due. Each block finds the first rows for itself.
 extern "C" __global__ void __launch_bounds__(1024)
 ss_schedule(ss::Schedule schedule, const int32_t *slots, int32_t batch) {
-  if (blockIdx.x == 0)
-    for (int32_t row = threadIdx.x; row < batch; row += blockDim.x)
-      if (ss::is_slot(schedule, slots[row]))
-        schedule.step_tokens[slots[row]] = 0;
+  int32_t *first_rows = schedule.first_rows + int64_t(blockIdx.x) * schedule.slots;
+  find_first_rows(schedule, first_rows, slots, batch);
+  if (blockIdx.x == 0) {
+    write_rows(schedule, first_rows, slots, batch, schedule.step_rows);
+    with_slots(schedule, slots, batch,
+               [&](int32_t, int32_t slot) { schedule.step_tokens[slot] = 0; });
+  }
   if (schedule.layer_count > 0)
-    list_due(schedule, schedule.layers[blockIdx.x], slots, batch);
+    list_due(schedule, schedule.layers[blockIdx.x], first_rows, slots, batch);
+}
+
+/// A block: the rows of another list than the one that the step began with.
+extern "C" __global__ void __launch_bounds__(1024)
+ss_take_slots(ss::Schedule schedule, const int32_t *slots, int32_t batch, int32_t *rows) {
+  find_first_rows(schedule, schedule.first_rows, slots, batch);
+  write_rows(schedule, schedule.first_rows, slots, batch, rows);
 }
 
 /// A block per layer: the order of its decode's programs.
@@ -257,11 +332,18 @@ extern "C" __global__ void ss_advance(ss::Schedule schedule, const int32_t *slot
   }
 }
 
+/// A block: the slots of a step are left as its layers have them.
+extern "C" __global__ void ss_leave_step(ss::Schedule schedule, int32_t batch) {
+  for (int32_t row = threadIdx.x; row < batch; row += blockDim.x)
+    ss::leave_slot(schedule, schedule.step_rows[row]);
+}
+
 /// A block per layer, and at least one.
 extern "C" __global__ void ss_reset_slot(ss::Schedule schedule, int32_t slot) {
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     schedule.position[slot] = 0;
     schedule.step_tokens[slot] = 0;
+    schedule.left[slot] = 0;
   }
   if (blockIdx.x >= schedule.layer_count)
     return;
