@@ -54,7 +54,7 @@ private:
   struct Landing {
     int64_t position = 0;         ///< where it lands
     uint64_t job = 0;             ///< 0: nothing is under way
-    std::unique_ptr<HostJob> done;
+    std::unique_ptr<HostJob> done; ///< stays until there is memory to land it
   };
 
   void download(HostJob &job) override;
@@ -77,7 +77,9 @@ private:
   void addStates(HostJob &job, int32_t target);
   void landFinished();
   void land(HostJob &job);
-  void landState(LayerState &layer, StateCopy &copy);
+  int64_t rowsFor(const LayerState &layer, const StateCopy &copy) const;
+  std::vector<RowBlock> ownBlocks(LayerState &layer, const HostJob &job);
+  void landState(LayerState &layer, StateCopy &copy, RowBlock own);
   void landFactors(LayerState &layer, StateCopy &copy);
   void landDense(LayerState &layer, StateCopy &copy);
   void waitFor(int32_t layer, int32_t slot);
