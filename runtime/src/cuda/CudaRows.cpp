@@ -177,9 +177,10 @@ void CudaEngine::launchReturn(int32_t index, int32_t batch, CUstream stream) {
   values.setI32(Argument::MaxRank, places.mostBack + 1);
   values.setI64(Argument::Seed, 0);
   const int64_t most = int64_t(batch) * layer.heads;
+  // In most steps there is none to try.
   kernels->launch(layer.init, values,
                   isStaged ? std::min<int64_t>(most, places.mostStaged) : most,
-                  stream);
+                  stream, context->multiprocessors());
   if (isStaged)
     pools->roundBack(size_t(index), stream);
 }
