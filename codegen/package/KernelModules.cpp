@@ -24,6 +24,7 @@ llvm::Expected<OwningOpRef<ModuleOp>> buildKernels(ModuleOp graph,
   // get its choices, which are right there too, and perhaps not the fastest.
   options.device = target == KernelTarget::cpu ? "cpu" : "sm_90";
   options.init = given.init;
+  options.initWhereDense = given.initWhereDense;
   if (target == KernelTarget::cuda)
     options.initWarps = given.initWarps;
   options.compactBefore = given.compactBefore;

@@ -17,6 +17,8 @@ enum class KernelTarget { cpu, cuda };
 struct KernelOptions {
   /// With the kernels that start states from dense matrices.
   bool init = false;
+  /// Those of layers whose dense states come back to factors by them on a GPU.
+  bool initWhereDense = false;
   /// Warps of a GPU that start one state together; 0: by the table.
   int64_t initWarps = 0;
   /// Let the last quarter of the layers compact before its tokens.

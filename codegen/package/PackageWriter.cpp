@@ -257,8 +257,12 @@ Error writePackage(ModuleOp graph, const PackageOptions &options,
         "' is lowered already, expected a graph such as ss-import makes");
   if (Error error = checkPackageFolder(folder))
     return error;
-  KernelOptions wanted = {options.init, options.initWarps, options.compactBefore,
-                          options.explain && !options.cpuLevels.empty()};
+  KernelOptions wanted;
+  wanted.init = options.init;
+  wanted.initWhereDense = options.initWhereDense;
+  wanted.initWarps = options.initWarps;
+  wanted.compactBefore = options.compactBefore;
+  wanted.explain = options.explain && !options.cpuLevels.empty();
   llvm::Expected<OwningOpRef<ModuleOp>> kernels =
       buildKernels(graph, KernelTarget::cpu, wanted);
   if (!kernels)

@@ -22,9 +22,13 @@ struct PackageOptions {
   /// Architectures ("sm_90a") to have machine code of those for, which needs NVRTC
   /// and takes seconds a kernel: engines on these GPUs do not compile them.
   std::vector<std::string> cubins;
-  /// With the kernels of ss_state_init; without them the runtime decomposes on
-  /// the host.
+  /// With the kernels of ss_state_init, for every layer; without them the runtime
+  /// decomposes on the host.
   bool init = false;
+  /// With those of the layers whose dense states come back to factors by them on a
+  /// GPU: relative policies of eps 2^-13 or more, rows of 16 bits or more, a shorter
+  /// side of at most 128.
+  bool initWhereDense = true;
   /// Warps that start one state together on a GPU; 0: as the table of tunings says.
   int64_t initWarps = 0;
   /// The last quarter of the layers compacts before its tokens

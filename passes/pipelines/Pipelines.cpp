@@ -20,6 +20,7 @@ void buildGraphPipeline(OpPassManager &passes,
                         const PipelineOptions &options) {
   ss::SSExpandLayersOptions expansion;
   expansion.init = options.init;
+  expansion.initWhereDense = options.initWhereDense;
   expansion.report = options.report;
   passes.addPass(ss::createSSExpandLayers(expansion));
   ss::SSScheduleCompactionOptions schedule;

@@ -40,6 +40,11 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
       llvm::cl::desc("also make the kernels that start states from dense "
                      "matrices after a prefill"),
       llvm::cl::init(false)};
+  Option<bool> initWhereDense{
+      *this, "init-where-dense",
+      llvm::cl::desc("make these kernels for layers whose dense states come back "
+                     "to factors by them on a GPU"),
+      llvm::cl::init(false)};
   Option<int64_t> initWarps{
       *this, "init-warps",
       llvm::cl::desc("warps that initialise one state together on a GPU (0: by "

@@ -2,7 +2,11 @@
 
 #include "passes/ss/Passes.h"
 
+#include "sinkstate/routines.h"
+
 #include "llvm/ADT/StringSet.h"
+
+#include <algorithm>
 
 using namespace mlir;
 
@@ -161,6 +165,16 @@ func::FuncOp LayerExpander::init() {
   return function;
 }
 
+/// Whether a dense state of the layer may come back to factors by the layer's init
+/// kernel, which knows no weights below SS_INIT_LEAST_EPS.
+static bool comesBackByInit(LayerOp layer) {
+  const PolicyAttr policy = layer.getPolicy();
+  return !layer.isSink() && layer.getStorage() != Storage::fp8 &&
+         policy.getKind() == PolicyKind::relative &&
+         policy.getValue() >= SS_INIT_LEAST_EPS &&
+         std::min(layer.getDv(), layer.getDk()) <= SS_GRAM_MOST_ROWS;
+}
+
 struct ExpandLayers : sinkstate::ss::impl::SSExpandLayersBase<ExpandLayers> {
   using Base::Base;
   void runOnOperation() override;
@@ -196,7 +210,7 @@ LogicalResult ExpandLayers::expand(ModelOp model) {
     if (layer.isFactored()) {
       functions.push_back(expander.compact());
       functions.push_back(expander.densify());
-      if (init)
+      if (init || (initWhereDense && comesBackByInit(layer)))
         functions.push_back(expander.init());
     }
     numFunctions += functions.size();

@@ -37,7 +37,10 @@ def SSExpandLayers : Pass<"ss-expand-layers", "::mlir::ModuleOp"> {
   let options = [
     SS_ReportOption,
     Option<"init", "init", "bool", "false",
-           "Also make the functions that start states from dense matrices">
+           "Also make the functions that start states from dense matrices">,
+    Option<"initWhereDense", "init-where-dense", "bool", "false",
+           "Make these functions for layers whose dense states come back to factors "
+           "by them on a GPU">
   ];
 }
 

@@ -107,6 +107,69 @@ TEST_P(DenseFallback, TakesStatesOfFullRank) {
 INSTANTIATE_TEST_SUITE_P(Conformance, DenseFallback,
                          onEveryBackEnd(withBothCores(kExactGraphs)), caseName);
 
+class ComingBack : public ConformanceTest {};
+
+constexpr int kFull = 160;
+
+RequestStyle rankFallsAt(int64_t token) {
+  RequestStyle style;
+  style.adjust = [token](int64_t position, TokenValues &values) {
+    for (float &gate : values.gate) // hardly any decay, then a lot
+      gate += position < token ? -40.0f : 14.0f;
+  };
+  return style;
+}
+
+// On every device, in every storage that holds matrices: states of full rank go
+// dense, and come back at the sixteenth fold after their rank fell, or soon after
+// where many try at once.
+TEST_P(ComingBack, StatesOfLowRankAreFactorsAgain) {
+  constexpr int kMost = 600;
+  Running run(GetParam());
+  DrivenRequest request = run.request(7, rankFallsAt(kFull));
+  for (int step = 0; step < kFull; ++step)
+    run.driver.step({&request});
+  const ss_statistics full = run.engine.statistics();
+  ASSERT_GT(full.went_dense, 0);
+  EXPECT_EQ(full.went_factored, 0);
+  for (int step = kFull; step < kMost; ++step)
+    run.driver.step({&request});
+  const ss_statistics low = run.engine.statistics();
+  EXPECT_EQ(low.went_factored, low.went_dense);
+  for (size_t layer = 0; layer < run.layers.size(); ++layer) {
+    if (run.layers[layer].denseForm)
+      continue;
+    const auto now = run.engine.layerStatistics(int32_t(layer));
+    EXPECT_EQ(now.dense_states, 0) << layer;
+    EXPECT_EQ(now.status, 0) << layer;
+    EXPECT_GT(now.rank_sum, 0) << layer;
+    EXPECT_LE(run.driver.stateError(request, layer), 0.05) << layer;
+  }
+}
+
+// More states than a device decomposes in a step: the others come soon after.
+TEST_P(ComingBack, WhereManyTryAtOnce) {
+  constexpr int kRequests = 12, kTurns = 16 * 16 + 64;
+  Running run(GetParam(), optionsFor(kRequests), false);
+  std::vector<DrivenRequest> requests;
+  std::vector<DrivenRequest *> batch;
+  for (uint64_t seed = 0; seed < kRequests; ++seed)
+    requests.push_back(run.request(seed, rankFallsAt(kFull)));
+  for (DrivenRequest &request : requests)
+    batch.push_back(&request);
+  for (int step = 0; step < kFull + kTurns; ++step)
+    run.driver.step(batch);
+  const ss_statistics found = run.engine.statistics();
+  EXPECT_GE(found.went_dense, kRequests * run.layers[0].heads);
+  EXPECT_EQ(found.went_factored, found.went_dense);
+}
+
+INSTANTIATE_TEST_SUITE_P(Conformance, ComingBack,
+                         onEveryBackEnd({"init_80x128", "init_hybrid",
+                                         "init_f16", "init_bf16",
+                                         "hybrid_relative"}),
+                         caseName);
+
 //===----------------------------------------------------------------------===//
 // Truncated runs
 //===----------------------------------------------------------------------===//

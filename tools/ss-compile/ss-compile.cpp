@@ -41,7 +41,9 @@ static cl::list<std::string> cubins(
 static cl::opt<bool> init(
     "init",
     cl::desc("Add the kernels that start states from dense matrices after a "
-             "prefill (without them the runtime decomposes on the host)"),
+             "prefill, of every layer (where one is missing the runtime decomposes "
+             "on the host); not given: of layers whose dense states come back to "
+             "factors by them on a GPU; --init=false: none"),
     cl::cat(category));
 
 static cl::opt<int64_t> initWarps(
@@ -97,6 +99,7 @@ static llvm::Expected<sinkstate::PackageOptions> readOptions() {
     options.cpuLevels.clear();
   options.cuda = !noCuda;
   options.init = init;
+  options.initWhereDense = init.getNumOccurrences() == 0;
   options.initWarps = initWarps;
   options.compactBefore = compactBefore;
   options.explain = explain;

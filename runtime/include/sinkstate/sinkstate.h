@@ -179,10 +179,11 @@ typedef struct ss_engine_options {
                                 processors */
   int32_t dense_fallback;    /* 1: a state goes dense where factors are larger;
                                 0: never; -1: 1, but 0 with row_capacity. On
-                                CUDA a dense state comes back only in f32 and
-                                where the package has the layer's init kernel:
-                                in f16 it stays dense where it grows out of the
-                                type's range, too (status bit 16) */
+                                CUDA a dense state comes back only where the
+                                package has the layer's init kernel, and the
+                                policy is relative with eps of 2^-13 or more; in
+                                f16 it also stays dense where it grows out of
+                                the type's range (status bit 16) */
   int32_t consolidate_every; /* compactions of a state between two exact SVDs of
                                 its frozen part; 0: never (only when rows would
                                 run out); -1: 4, CUDA 0 where consolidation is

@@ -187,8 +187,7 @@ private:
   void tendPools(CUstream stream, int32_t joining, bool stepFollows);
   void launchFold(int32_t layer, int32_t batch, int32_t countAhead,
                   CUstream stream);
-  void launchReturn(const LayerManifest &layer, const LayerPlaces &places,
-                    int32_t batch, CUstream stream);
+  void launchReturn(int32_t layer, int32_t batch, CUstream stream);
   std::vector<int64_t> placeRows(int32_t layer, std::span<const int32_t> states,
                                  std::span<const int32_t> rows,
                                  CUstream stream);

@@ -35,10 +35,10 @@ int64_t rowCapacity(const LayerManifest &layer,
 
 /// The rank up to which a dense state goes back to factors: well below the
 /// break-even rank, so that it does not go dense again at once. The init kernel
-/// reads f32, works in it, and finds so many components at most.
+/// finds so many components at most.
 int32_t mostBack(const LayerManifest &layer, const LayerLayout &sizes) {
   if (!sizes.denseFallback || layer.init == kNoKernel ||
-      sizes.storage != Storage::F32 || sizes.dropBelow < float(SS_INIT_LEAST_EPS))
+      sizes.dropBelow < float(SS_INIT_LEAST_EPS))
     return 0;
   return int32_t(std::min<int64_t>(SS_INIT_MOST_COMPONENTS - 1,
                                   3 * sizes.breakEvenRank / 4));
@@ -125,6 +125,15 @@ void CudaLayout::placeLists(const LayerManifest &layer, LayerPlaces &places) {
   places.backBase = take(sizes.states, sizeof(int64_t));
   places.backRank = take(sizes.states, sizeof(int32_t));
   places.backStatus = take(sizes.states, sizeof(int32_t));
+  if (sizes.storage == Storage::F32)
+    return;
+  places.mostStaged = int32_t(std::min(kMostStaged, sizes.states));
+  const int64_t rows = int64_t(places.mostStaged) * (places.mostBack + 1);
+  places.stagedMatrix =
+      take(places.mostStaged, sizes.denseFloats * int64_t(sizeof(float)));
+  places.stagedFactors = take(rows, sizes.rowFloats * int64_t(sizeof(float)));
+  places.stagedWeights = take(rows, sizeof(float));
+  places.backRows = take(sizes.states, sizeof(int64_t));
 }
 
 CudaLayout::CudaLayout(const Manifest &manifest,

@@ -18,6 +18,9 @@
 
 namespace sinkstate::runtime::cuda {
 
+/// Matrices of 16 bits that a layer tries to decompose in one step.
+inline constexpr int64_t kMostStaged = 8;
+
 /// Offsets in bytes of one layer's arrays.
 struct LayerPlaces {
   LayerLayout sizes;
@@ -41,6 +44,9 @@ struct LayerPlaces {
   int32_t mostBack = 0;
   int64_t folds = 0, backWork = 0, backCount = 0, backMatrix = 0, backBase = 0,
           backRank = 0, backStatus = 0;
+  /// Of those in 16 bits: how many at a time, and their f32.
+  int32_t mostStaged = 0;
+  int64_t stagedMatrix = 0, stagedFactors = 0, stagedWeights = 0, backRows = 0;
   // Layers of dense form.
   int64_t dense = 0;
 };

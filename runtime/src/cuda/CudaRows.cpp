@@ -150,28 +150,40 @@ void CudaEngine::launchFold(int32_t index, int32_t batch, int32_t countAhead,
   if (places.sizes.storage == Storage::F16)
     pools->checkRange(size_t(index), stream);
   if (places.mostBack > 0)
-    launchReturn(layer, places, batch, stream);
+    launchReturn(index, batch, stream);
 }
 
 /// Decomposes some of the matrices that were just written, into blocks beside
 /// them: what comes of it is decided when the step ends.
-void CudaEngine::launchReturn(const LayerManifest &layer,
-                              const LayerPlaces &places, int32_t batch,
-                              CUstream stream) {
-  values.setPointer(Argument::Factors, at<float>(places.rows));
-  values.setPointer(Argument::Weights, at<float>(places.weights));
+void CudaEngine::launchReturn(int32_t index, int32_t batch, CUstream stream) {
+  const LayerManifest &layer = manifest.layers[size_t(index)];
+  const LayerPlaces &places = layout.layers[size_t(index)];
+  const bool isStaged = places.mostStaged > 0;
+  if (isStaged)
+    pools->widenBack(size_t(index), stream);
+  values.setPointer(Argument::Factors, at<float>(isStaged ? places.stagedFactors
+                                                          : places.rows));
+  values.setPointer(Argument::Weights, at<float>(isStaged ? places.stagedWeights
+                                                          : places.weights));
   values.setPointer(Argument::RowBase, at<int64_t>(places.backBase));
   values.setPointer(Argument::Rank, at<int32_t>(places.backRank));
   values.setPointer(Argument::Status, at<int32_t>(places.backStatus));
   values.setPointer(Argument::Work, at<int32_t>(places.backWork));
   values.setPointer(Argument::WorkCount, at<int32_t>(places.backCount));
-  values.setPointer(Argument::Matrices, at<float>(places.rows));
+  values.setPointer(Argument::Matrices, at<float>(isStaged ? places.stagedMatrix
+                                                           : places.rows));
   values.setPointer(Argument::MatrixBase, at<int64_t>(places.backMatrix));
   values.setF32(Argument::PolicyValue, places.sizes.dropBelow);
   // One more than is taken: so many are too many.
   values.setI32(Argument::MaxRank, places.mostBack + 1);
   values.setI64(Argument::Seed, 0);
-  kernels->launch(layer.init, values, int64_t(batch) * layer.heads, stream);
+  const int64_t most = int64_t(batch) * layer.heads;
+  // In most steps there is none to try.
+  kernels->launch(layer.init, values,
+                  isStaged ? std::min<int64_t>(most, places.mostStaged) : most,
+                  stream, context->multiprocessors());
+  if (isStaged)
+    pools->roundBack(size_t(index), stream);
 }
 
 void CudaEngine::rowStatistics(ss_statistics &out) const {

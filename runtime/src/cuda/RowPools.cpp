@@ -23,6 +23,12 @@ constexpr char kPoolSource[] = {
 constexpr char kTablesSource[] = {
 #include "RowTablesSource.inc"
 };
+constexpr char kElementsSource[] = {
+#include "ElementsSource.inc"
+};
+constexpr char kStagingSource[] = {
+#include "StagingSource.inc"
+};
 constexpr char kForeseeSource[] = {
 #include "ForeseeSource.inc"
 };
@@ -32,6 +38,8 @@ std::string compiled(const KernelCompiler &compiler) {
       {{"ss_rows", std::string(kRowsSource, sizeof kRowsSource)}},
       {{"pool.cuh", std::string(kPoolSource, sizeof kPoolSource)},
        {"row_tables.cuh", std::string(kTablesSource, sizeof kTablesSource)},
+       {"elements.cuh", std::string(kElementsSource, sizeof kElementsSource)},
+       {"staging.cuh", std::string(kStagingSource, sizeof kStagingSource)},
        {"foresee.cuh", std::string(kForeseeSource, sizeof kForeseeSource)}})[0];
 }
 
@@ -110,6 +118,8 @@ RowPools::RowPools(std::shared_ptr<const Context> owner,
       moveFunction(module.function("ss_move_rows")),
       moveAllFunction(module.function("ss_move_all")),
       checkFunction(module.function("ss_check_range")),
+      widenFunction(module.function("ss_widen_back")),
+      roundFunction(module.function("ss_round_back")),
       settleFunction(module.function("ss_settle_rows")),
       cancelFunction(module.function("ss_cancel_rows")),
       releaseFunction(module.function("ss_release_rows")),
@@ -160,6 +170,13 @@ ss::RowLayer RowPools::layerTable(const LayerManifest &layer,
   table.back_base = address(places.backBase, longs);
   table.back_rank = address(places.backRank, words);
   table.back_status = address(places.backStatus, words);
+  float *floats = nullptr;
+  table.staged_matrix = address(places.stagedMatrix, floats);
+  table.staged_factors = address(places.stagedFactors, floats);
+  table.staged_weights = address(places.stagedWeights, floats);
+  table.back_rows = address(places.backRows, longs);
+  table.most_staged = places.mostStaged;
+  table.storage = int32_t(layout.storage);
   table.asked = address(places.asked, words);
   table.asked_count = address(places.askedCount, words);
   table.most_asked = int32_t(2 * layout.states);
@@ -325,12 +342,26 @@ void RowPools::provide(CUstream stream, bool counted) {
       pool.noteStep();
 }
 
-void RowPools::checkRange(size_t layer, CUstream stream) const {
-  constexpr unsigned kBlocks = 64, kThreads = 256;
+void RowPools::launchOverMatrices(CUfunction function, size_t layer,
+                                  unsigned blocks, CUstream stream) const {
+  constexpr unsigned kThreads = 256;
   ss::RowTables given = arguments;
   int32_t index = tableOf[layer];
   void *parameters[] = {&given, &index};
-  launch(checkFunction, kBlocks, 1, kThreads, stream, parameters);
+  launch(function, blocks, 1, kThreads, stream, parameters);
+}
+
+void RowPools::checkRange(size_t layer, CUstream stream) const {
+  constexpr unsigned kBlocks = 64;
+  launchOverMatrices(checkFunction, layer, kBlocks, stream);
+}
+
+void RowPools::widenBack(size_t layer, CUstream stream) const {
+  launchOverMatrices(widenFunction, layer, kMostStaged, stream);
+}
+
+void RowPools::roundBack(size_t layer, CUstream stream) const {
+  launchOverMatrices(roundFunction, layer, kMostStaged, stream);
 }
 
 void RowPools::settle(CUstream stream) {

@@ -85,6 +85,10 @@ public:
   /// In layers of f16, after densify and before the compaction: what does not
   /// fit the type stays in factors, and is listed for the compaction.
   void checkRange(size_t layer, CUstream stream) const;
+  /// Of layers in 16 bits, before and behind the init kernel that decomposes some of
+  /// their matrices.
+  void widenBack(size_t layer, CUstream stream) const;
+  void roundBack(size_t layer, CUstream stream) const;
   /// Ends what list() has begun: states that went dense take their block.
   void settle(CUstream stream);
   /// The same for one layer, while compactions of others are under way.
@@ -159,6 +163,8 @@ private:
   void list(int32_t first, int32_t count, int32_t ahead, CUstream stream);
   void launch(CUfunction function, unsigned x, unsigned y, unsigned threads,
               CUstream stream, void **parameters) const;
+  void launchOverMatrices(CUfunction function, size_t layer, unsigned blocks,
+                          CUstream stream) const;
   void launchOverRequests(CUfunction function, int32_t layer, CUstream stream,
                           int32_t again = 0) const;
   unsigned wideGrid() const;
@@ -170,8 +176,8 @@ private:
   std::vector<bool> listed;
   bool unanswered = false; ///< something was listed since the last provide()
   CUfunction planFunction, foreseeFunction, placeFunction, provideFunction, moveFunction,
-      moveAllFunction, checkFunction, settleFunction, cancelFunction,
-      releaseFunction;
+      moveAllFunction, checkFunction, widenFunction, roundFunction, settleFunction,
+      cancelFunction, releaseFunction;
   PoolMemory::Budget budget;
   std::deque<PoolMemory> memory; ///< by pool
   DeviceMemory tables;

@@ -8,12 +8,15 @@
 #include "observe/Nvtx.h"
 
 #include <algorithm>
-#include <utility>
+#include <cstdint>
+#include <new>
 
 namespace sinkstate::runtime {
 namespace {
 /// Folds of a dense state between two attempts to store it in factors again.
 constexpr uint32_t kFoldsPerAttempt = 16;
+/// States that go dense at once.
+constexpr size_t kDensePerThread = 4;
 } // namespace
 
 float *storedOut(LayerState &layer) {
@@ -55,6 +58,12 @@ void Engine::bindRounding(const LayerState &layer) {
 void Engine::launchDensify(LayerState &layer, std::span<const int32_t> work,
                            float *out, std::span<const int64_t> outBase) {
   bindState(layer);
+  launchBoundDensify(layer, work, out, outBase);
+}
+
+void Engine::launchBoundDensify(const LayerState &layer,
+                                std::span<const int32_t> work, float *out,
+                                std::span<const int64_t> outBase) {
   workCount = int32_t(work.size());
   values.setPointer(Argument::Work, work.data());
   values.setPointer(Argument::WorkCount, &workCount);
@@ -103,42 +112,77 @@ void Engine::compactWithin(LayerState &layer, const DueWork &due) {
 }
 
 void Engine::goDense(LayerState &layer, const States &work) {
+  // In parts, which bounds the memory on the way.
+  const size_t most = kDensePerThread * size_t(device.threads());
+  try {
+    for (size_t begin = 0; begin < work.size(); begin += most)
+      goDenseAtOnce(layer, {work.data() + begin,
+                            std::min(most, work.size() - begin)});
+  } catch (const std::bad_alloc &) {
+    // The rest stays in factors, which is as exact, and is tried again at its
+    // next compaction.
+  }
+  noteAllocation(layer);
+}
+
+/// Each within its block, which reserveRows made large enough: the kernel reads
+/// copies of their factors, and writes beside those.
+void Engine::goDenseAtOnce(LayerState &layer, std::span<const int32_t> work) {
   const LayerLayout &layout = layer.layout();
-  // In parts, so that few states hold two blocks at the same time.
-  for (size_t begin = 0; begin < work.size(); begin += RowPool::kMoving) {
-    size_t end = std::min(work.size(), begin + RowPool::kMoving);
-    std::vector<RowBlock> blocks;
-    std::vector<int64_t> outBase;
+  States going;
+  int64_t rows = 0;
+  for (int32_t state : work) {
     try {
-      const BudgetExemption exemption(layer.memoryBudget());
-      blocks.reserve(end - begin);
-      outBase.reserve(end - begin);
-      while (begin + blocks.size() < end) {
-        blocks.push_back(layer.pool().allocate(layout.denseRows));
-        outBase.push_back(
-            storedPlace(layout, layer.pool().base(blocks.back())));
-      }
+      layer.ensureRows(state, layout.denseRows);
     } catch (const std::exception &) {
-      // No memory for more dense blocks: the rest stays in factors, which is
-      // as exact, and is tried again at its next compaction.
+      continue; // tightened: it has less
     }
-    std::span<const int32_t> part(work.data() + begin, blocks.size());
-    if (!part.empty())
-      launchDensify(layer, part, storedOut(layer), outBase);
-    device.wait();
-    noteAllocation(layer);
-    for (size_t i = 0; i < part.size(); ++i) {
-      const int64_t base = layer.pool().base(blocks[i]);
-      if (!isInRange(layout, layer.pool().rows() + base * layout.rowBytes())) {
-        layer.pool().free(blocks[i]);
-        continue;
-      }
-      ++counters.went_dense;
-      layer.replaceBlock(part[i], blocks[i]);
-      layer.rank[part[i]] = -1;
-      layer.folds[size_t(part[i])] = 0;
-      layer.svdDue[size_t(part[i])] = 0;
-    }
+    going.push_back(state);
+    rows += layer.rank[state] + layout.denseRows;
+  }
+  if (going.empty())
+    return;
+  constexpr size_t kAlignment = 64;
+  std::vector<std::byte> memory(size_t(rows * layout.rowBytes()) + kAlignment);
+  std::vector<float> weights(size_t(rows), 0.0f);
+  std::vector<int64_t> places, outBase, ownBase;
+  for (auto *table : {&places, &outBase, &ownBase})
+    table->reserve(going.size());
+  std::byte *const copies =
+      memory.data() +
+      -reinterpret_cast<uintptr_t>(memory.data()) % kAlignment;
+  int64_t next = 0;
+  for (int32_t state : going) {
+    const int32_t rank = layer.rank[state];
+    std::copy_n(layer.rowsOf(state), rank * layout.rowBytes(),
+                copies + next * layout.rowBytes());
+    std::copy_n(layer.weightsOf(state), rank, weights.data() + next);
+    ownBase.push_back(layer.rowBase[state]);
+    layer.rowBase[state] = next;
+    places.push_back(next + rank);
+    outBase.push_back(storedPlace(layout, next + rank));
+    next += rank + layout.denseRows;
+  }
+  bindState(layer);
+  values.setPointer(Argument::Rows, copies);
+  values.setPointer(Argument::Weights, weights.data());
+  launchBoundDensify(layer, going,
+                     layout.storage == Storage::F32
+                         ? reinterpret_cast<float *>(copies)
+                         : nullptr,
+                     outBase);
+  device.wait();
+  for (size_t i = 0; i < going.size(); ++i) {
+    const int32_t state = going[i];
+    layer.rowBase[state] = ownBase[i];
+    const std::byte *matrix = copies + places[i] * layout.rowBytes();
+    if (!isInRange(layout, matrix))
+      continue;
+    ++counters.went_dense;
+    device.copy(layer.rowsOf(state), matrix, size_t(layout.denseStateBytes()));
+    layer.rank[state] = -1;
+    layer.folds[size_t(state)] = 0;
+    layer.svdDue[size_t(state)] = 0;
   }
 }
 
@@ -201,11 +245,14 @@ void Engine::settle(LayerState &layer, const DueWork &due) {
   goDense(layer, growing);
   // Two buffers of room before a block is called too large: a rank that moves
   // by a few does not move its rows every time.
-  for (const States *states : {&due.factored, &std::as_const(attempts)})
+  for (const States *states : {&due.factored, &due.dense})
     for (int32_t state : *states)
-      layer.shrinkRows(state, std::min<int64_t>(layer.rank[state] +
-                                                    2 * manifest.buffer,
-                                                manifest.rank));
+      layer.shrinkRows(state,
+                       layer.isDense(state)
+                           ? layout.denseRows
+                           : std::min<int64_t>(layer.rank[state] +
+                                                   2 * manifest.buffer,
+                                               manifest.rank));
 }
 
 } // namespace sinkstate::runtime

@@ -155,18 +155,22 @@ bool Engine::takeFactors(LayerState &layer, int32_t state,
                          const Factors &factors, int64_t mostRank) {
   if (!factors.result)
     return false;
-  const int32_t rank = factors.result->rank;
+  int32_t rank = factors.result->rank;
   layer.status[state] |= statusBits(factors.result->status);
   if (factors.result->status != SvdStatus::ok || rank > mostRank)
     return false;
-  RowBlock block;
-  try {
-    const BudgetExemption exemption(layer.memoryBudget());
-    block = layer.pool().allocate(rank + layer.manifest().buffer);
-  } catch (const std::exception &) {
-    return false; // it stays dense
+  // Without memory for another block the matrix makes room for them.
+  const int64_t rows = rank + layer.manifest().buffer;
+  layer.renewBlock(state, rows);
+  const int64_t capacity = layer.capacityOf(state);
+  if (capacity < rows && mostRank < INT64_MAX &&
+      options.exhaustion == SS_EXHAUSTION_TIGHTEN)
+    return false; // what would be tightened at once stays dense
+  if (rank > capacity) {
+    rank = int32_t(capacity);
+    layer.status[state] |= SS_STATUS_TIGHTENED;
+    ++counters.tightened;
   }
-  layer.replaceBlock(state, block);
   layer.rank[state] = rank;
   layer.compactions[size_t(state)] = 0;
   layer.writeRows(state, factors.rows.data(),

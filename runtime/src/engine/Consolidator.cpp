@@ -239,51 +239,84 @@ void Consolidator::startDeterministic(int32_t layer, int32_t slot) {
 // Swapping in
 //===----------------------------------------------------------------------===//
 
+/// Rows of the block that a result wants; 0: it does not land.
+int64_t Consolidator::rowsFor(const LayerState &layer,
+                              const StateCopy &copy) const {
+  const LayerManifest &manifest = layer.manifest();
+  if (!copy.done || copy.result.status != SvdStatus::ok)
+    return 0;
+  if (!copy.dense)
+    return std::min<int64_t>(copy.rankAfter() + 2 * manifest.buffer,
+                             manifest.rank);
+  // Well below the break-even rank, so that it does not go back at once.
+  const int32_t rank = copy.result.rank;
+  return 4 * rank > 3 * layer.layout().breakEvenRank ? 0
+                                                     : rank + manifest.buffer;
+}
+
+/// Blocks for the states of a job that share theirs. In deterministic mode throws
+/// SS_OUT_OF_MEMORY with nothing changed, so that memory decides no bits;
+/// otherwise such a result is not taken over: what is there is as exact.
+std::vector<RowBlock> Consolidator::ownBlocks(LayerState &layer,
+                                              const HostJob &job) {
+  std::vector<RowBlock> own;
+  try {
+    own.resize(job.states.size());
+    for (size_t i = 0; i < own.size(); ++i) {
+      const StateCopy &copy = job.states[i];
+      const auto &target = job.job.targets[size_t(copy.target)];
+      const int64_t rows = rowsFor(layer, copy);
+      if (rows > 0 && layer.owners(copy.state) > 1 &&
+          epochOf(job.job.layer, target.slot) == target.epoch)
+        own[i] = layer.pool().allocate(rows);
+    }
+  } catch (const std::exception &) {
+    if (deterministic) {
+      for (RowBlock block : own)
+        layer.pool().free(block);
+      for (LayerState &any : layers)
+        if (!any.manifest().denseForm)
+          any.pool().releaseKept(); // for the next try
+      throw;
+    }
+  }
+  return own;
+}
+
 void Consolidator::landFactors(LayerState &layer, StateCopy &copy) {
   const int64_t state = copy.state;
   const int32_t before = layer.rank[state];
   const int32_t after = copy.rankAfter();
-  try {
-    const BudgetExemption exemption(layer.memoryBudget());
-    layer.prepareWrite(state, after); // a fork may share the rows
-  } catch (const std::exception &) {
-    return; // no memory: what is there is as exact
-  }
   layer.writeRows(state, copy.rows.data(), after * layer.layout().rowFloats);
   std::copy_n(copy.weights.data(), size_t(after), layer.weightsOf(state));
   layer.rank[state] = after;
-  const LayerManifest &manifest = layer.manifest();
-  layer.shrinkRows(state, std::min<int64_t>(after + 2 * manifest.buffer,
-                                            manifest.rank));
+  layer.shrinkRows(state, rowsFor(layer, copy));
   counters.components_removed += before - after;
 }
 
 void Consolidator::landDense(LayerState &layer, StateCopy &copy) {
   const int64_t state = copy.state;
   const int32_t rank = copy.result.rank;
-  // Well below the break-even rank, so that it does not go back at once.
-  if (4 * rank > 3 * layer.layout().breakEvenRank)
-    return;
-  RowBlock block;
-  try {
-    const BudgetExemption exemption(layer.memoryBudget());
-    block = layer.pool().allocate(rank + layer.manifest().buffer);
-  } catch (const std::exception &) {
+  layer.renewBlock(state, rowsFor(layer, copy));
+  if (layer.capacityOf(state) < rowsFor(layer, copy) && !deterministic)
     return; // it stays dense, which is as exact
-  }
-  layer.replaceBlock(state, block);
   layer.rank[state] = rank;
   layer.writeRows(state, copy.rows.data(), rank * layer.layout().rowFloats);
   std::copy_n(copy.weights.data(), rank, layer.weightsOf(state));
   ++counters.went_factored;
 }
 
-void Consolidator::landState(LayerState &layer, StateCopy &copy) {
+void Consolidator::landState(LayerState &layer, StateCopy &copy,
+                             RowBlock own) {
   layer.svdDue[size_t(copy.state)] = 0;
   layer.compactions[size_t(copy.state)] = 0;
   layer.status[copy.state] |= statusBits(copy.result.status);
   ++counters.consolidations_landed;
-  if (copy.result.status != SvdStatus::ok)
+  if (rowsFor(layer, copy) == 0)
+    return;
+  if (own.valid())
+    layer.replaceBlock(copy.state, own);
+  if (layer.owners(copy.state) > 1)
     return;
   if (copy.dense) {
     landDense(layer, copy);
@@ -295,10 +328,12 @@ void Consolidator::landState(LayerState &layer, StateCopy &copy) {
 
 void Consolidator::land(HostJob &job) {
   LayerState &layer = layers[size_t(job.job.layer)];
+  const std::vector<RowBlock> own = ownBlocks(layer, job);
   for (const StateCopy &copy : job.states)
     layer.endRead(copy.state, copy.stage);
   scheduler.finish(job.job, now(), epochs);
-  for (StateCopy &copy : job.states) {
+  for (size_t i = 0; i < job.states.size(); ++i) {
+    StateCopy &copy = job.states[i];
     const int32_t slot = job.job.targets[size_t(copy.target)].slot;
     if (!job.job.fresh[size_t(copy.target)] || !copy.done) {
       ++counters.consolidations_dropped;
@@ -307,7 +342,7 @@ void Consolidator::land(HostJob &job) {
                "' was dropped");
       continue;
     }
-    landState(layer, copy);
+    landState(layer, copy, i < own.size() ? own[i] : RowBlock());
     const int64_t late =
         positionOf(job.job.layer, slot) -
         startedAt[size_t(job.job.layer) * slotCount + size_t(slot)];

@@ -59,7 +59,7 @@ private:
   /// What deterministic mode knows of a slot in a layer.
   struct Landing {
     uint64_t job = 0;             ///< 0: nothing is under way
-    std::unique_ptr<HostJob> done;
+    std::unique_ptr<HostJob> done; ///< stays until there is memory to land it
   };
 
   void download(HostJob &job) override;
@@ -82,7 +82,9 @@ private:
   void addStates(HostJob &job, int32_t target);
   void landFinished();
   void land(HostJob &job);
-  void landState(LayerState &layer, StateCopy &copy);
+  int64_t rowsFor(const LayerState &layer, const StateCopy &copy) const;
+  std::vector<RowBlock> ownBlocks(LayerState &layer, const HostJob &job);
+  void landState(LayerState &layer, StateCopy &copy, RowBlock own);
   void landFactors(LayerState &layer, StateCopy &copy);
   void landDense(LayerState &layer, StateCopy &copy);
   void waitFor(int32_t layer, int32_t slot);

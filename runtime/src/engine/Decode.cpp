@@ -80,24 +80,46 @@ Engine::DueWork Engine::dueWork(const LayerState &layer,
   return due;
 }
 
-/// More rows for a state, or, at the limit of memory, what the options say.
-void Engine::growRows(LayerState &layer, DueWork &due, int32_t state,
-                      int64_t rows) {
+/// Rows that a factored state needs for its compaction.
+int64_t Engine::rowsToCompact(const LayerState &layer, int32_t state,
+                              int32_t ahead) const {
+  const int64_t pairs = layer.count[state / layer.heads()] + ahead;
+  const int64_t sink = layer.manifest().sinkForm && layer.rank[state] == 0;
+  return std::min<int64_t>(layer.rank[state] + pairs + sink,
+                           layer.manifest().rank);
+}
+
+/// `take`, and once more without the blocks that are kept for reuse, of
+/// whatever layer.
+template <typename Take> void Engine::withMemory(const Take &take) {
   try {
-    layer.ensureRows(state, rows);
+    take();
     return;
   } catch (const std::exception &) {
-    // Blocks kept for reuse first, of whatever layer.
     for (LayerState &other : layers)
       if (!other.manifest().denseForm)
         other.pool().releaseKept();
   }
+  take();
+}
+
+/// Rows for a state, or, at the limit of memory, what the options say.
+void Engine::growRows(LayerState &layer, DueWork &due, int32_t state,
+                      int64_t rows) {
+  const LayerLayout &layout = layer.layout();
+  // It may go dense, which it does within its block.
+  const int64_t wanted = layout.denseFallback && rows >= layout.breakEvenRank
+                             ? std::max(rows, layout.denseRows)
+                             : rows;
+  withMemory([&] { layer.prepareWrite(state, wanted); });
   try {
-    layer.ensureRows(state, rows);
+    withMemory([&] { layer.ensureRows(state, wanted); });
   } catch (const std::exception &) {
     if (options.exhaustion != SS_EXHAUSTION_TIGHTEN ||
         layer.capacityOf(state) == 0)
       throw;
+    if (layer.capacityOf(state) >= rows)
+      return;
     due.limited.push_back(state);
     due.limitedStatus.push_back(layer.status[state]);
   }
@@ -105,29 +127,37 @@ void Engine::growRows(LayerState &layer, DueWork &due, int32_t state,
 
 void Engine::reserveRows(LayerState &layer, DueWork &due, int32_t ahead) {
   // Compaction works in the state's own block: room for what is stored, for the
-  // whole buffer and for a sink that is not stored yet. Taken before anything
-  // changes, so that running out of memory leaves every state as it was.
+  // whole buffer, for a sink that is not stored yet, and for the matrix that it
+  // may become. Taken before anything changes, so that running out of memory
+  // leaves every state as it was.
   try {
     for (size_t i = 0; i < due.dense.size(); ++i) {
-      layer.prepareWrite(due.dense[i]);
+      withMemory([&] { layer.prepareWrite(due.dense[i]); });
       due.foldBase[i] =
           storedPlace(layer.layout(), layer.rowBase[due.dense[i]]);
     }
-    for (int32_t state : due.factored) {
-      const int64_t pairs = layer.count[state / layer.heads()] + ahead;
-      const int64_t sink =
-          layer.manifest().sinkForm && layer.rank[state] == 0;
-      const int64_t rows = std::min<int64_t>(layer.rank[state] + pairs + sink,
-                                             layer.manifest().rank);
-      layer.prepareWrite(state, rows);
-      growRows(layer, due, state, rows);
-    }
+    for (int32_t state : due.factored)
+      growRows(layer, due, state, rowsToCompact(layer, state, ahead));
   } catch (...) {
     ++counters.refused;
     noteAllocation(layer);
     throw;
   }
   noteAllocation(layer);
+}
+
+/// Takes over the results of consolidation that are there, or due.
+void Engine::landResults(LayerState &layer, std::span<const int32_t> batch,
+                         std::span<const int32_t> compacting) {
+  if (!consolidator)
+    return;
+  try {
+    consolidator->beforeDecode(indexOf(layer), batch, compacting);
+  } catch (...) {
+    ++counters.refused;
+    noteAllocation(layer);
+    throw;
+  }
 }
 
 void Engine::launchDecode(LayerState &layer, const ss_decode_args &args) {
@@ -150,7 +180,7 @@ void Engine::decodeToken(LayerState &layer, const ss_decode_args &args,
   const std::span<const int32_t> batch(args.slots, size_t(args.batch));
   DueWork due = dueWork(layer, batch, token);
   if (consolidator) {
-    consolidator->beforeDecode(indexOf(layer), batch, due.slots);
+    landResults(layer, batch, due.slots);
     due = dueWork(layer, batch, token); // ranks and forms may have changed
   }
   {

@@ -179,7 +179,12 @@ private:
   DueWork dueWork(const LayerState &layer, std::span<const int32_t> slots,
                   int32_t token) const;
   void reserveRows(LayerState &layer, DueWork &due, int32_t ahead);
+  int64_t rowsToCompact(const LayerState &layer, int32_t state,
+                        int32_t ahead) const;
+  template <typename Take> void withMemory(const Take &take);
   void growRows(LayerState &layer, DueWork &due, int32_t state, int64_t rows);
+  void landResults(LayerState &layer, std::span<const int32_t> batch,
+                   std::span<const int32_t> compacting);
   void launchDecode(LayerState &layer, const ss_decode_args &args);
 
   // Compaction.cpp
@@ -189,12 +194,17 @@ private:
   void launchCompact(LayerState &layer, const States &work);
   void compactWithin(LayerState &layer, const DueWork &due);
   void goDense(LayerState &layer, const States &work);
+  void goDenseAtOnce(LayerState &layer, std::span<const int32_t> work);
   void bindState(LayerState &layer);
   void bindBuffers(LayerState &layer);
   void bindRounding(const LayerState &layer);
   std::span<const float> sinkOf(const LayerState &layer, int64_t state) const;
   void launchDensify(LayerState &layer, std::span<const int32_t> work,
                      float *out, std::span<const int64_t> outBase);
+  /// The same where rows, weights and tables are bound.
+  void launchBoundDensify(const LayerState &layer,
+                          std::span<const int32_t> work, float *out,
+                          std::span<const int64_t> outBase);
 
   // Consolidation.cpp
   void consolidate(LayerState &layer, const States &work);
@@ -207,8 +217,8 @@ private:
   };
   /// Of a matrix, columns of H.
   Factors factorsOf(const LayerState &layer, const float *matrix) const;
-  /// Makes them the state; false where they were not found, are more than
-  /// `mostRank`, or there is no memory.
+  /// Makes them the state; false where they were not found or are more than
+  /// `mostRank`.
   bool takeFactors(LayerState &layer, int32_t state, const Factors &factors,
                    int64_t mostRank);
 

@@ -3,8 +3,9 @@
 // A dense state takes its pairs in at every fold, in place. In f16 it may leave
 // the numbers that the type has digits for: what would become infinite is folded
 // in f32 instead, and stored in factors, whose weights are f32; so is what has
-// become too small. Without memory for the factors the state rounds as the type
-// says, and its status says so.
+// become too small. Where there is no memory for all factors, the largest that
+// fit the matrix's place stay, and the status says so; where there are none, the
+// state rounds as the type says.
 //
 //===----------------------------------------------------------------------===//
 
@@ -77,8 +78,8 @@ bool Engine::storeFactors(LayerState &layer, int32_t state,
 }
 
 /// The states whose folds f16 could not hold become factors of what f32 holds;
-/// returns the others. What has no memory for that, or is not finite, is among
-/// them and rounds as the type says.
+/// returns the others. What has no factors, as it is not finite, is among them
+/// and rounds as the type says.
 std::vector<int32_t> Engine::foldBeyondRange(LayerState &layer,
                                              const States &work) {
   const LayerLayout &layout = layer.layout();

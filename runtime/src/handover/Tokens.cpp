@@ -87,8 +87,7 @@ void Engine::compactBefore(LayerState &layer, std::span<const int32_t> batch,
   }
   if (ready.empty())
     return;
-  if (consolidator)
-    consolidator->beforeDecode(indexOf(layer), {}, ready);
+  landResults(layer, {}, ready);
   DueWork due;
   for (int32_t slot : ready)
     addDue(layer, slot, 0, due);

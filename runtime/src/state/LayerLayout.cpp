@@ -87,6 +87,9 @@ void LayerLayout::setClasses(const LayerManifest &layer) {
     // After a compaction a factored state is below the break-even rank, and
     // takes a full buffer in before the next.
     int64_t factored = breakEvenRank - 1 + layer.buffer + layer.draft;
+    // What leaves the range of f16 comes in factors, however many they are.
+    if (storage == Storage::F16)
+      factored = rankBound;
     mostRows = std::max(denseRows, std::min(rankBound, factored));
   }
   std::sort(classes.begin(), classes.end());

@@ -5,13 +5,14 @@
 #include "capi/Failure.h"
 
 #include <algorithm>
+#include <thread>
 
 namespace sinkstate::runtime {
 
 LayerState::LayerState(Device &device, const LayerManifest &manifest,
                        int32_t slots, bool denseFallback,
                        MemoryBudget *budget)
-    : device(&device), budget(budget), layer(&manifest),
+    : device(&device), layer(&manifest),
       sizes(manifest, slots, denseFallback),
       fixedBytes(sizes.fixedBytes(device)) {
   decodedTokens.resize(size_t(slots), 0);
@@ -113,8 +114,16 @@ void LayerState::freeParked() noexcept {
 }
 
 void LayerState::prepareWrite(int64_t state, int64_t rows) {
-  if (owners(state) > 1 || (readers[size_t(state)] && !stopReading(state)))
-    moveRows(state, std::max(rows, capacityOf(state)));
+  if (owners(state) > 1 || (readers[size_t(state)] && !stopReading(state))) {
+    try {
+      moveRows(state, std::max(rows, capacityOf(state)));
+    } catch (const std::exception &) {
+      if (owners(state) > 1)
+        throw;
+      while (!stopReading(state)) // the copy of one state
+        std::this_thread::yield();
+    }
+  }
   if (!parked.empty())
     freeParked();
 }
@@ -154,6 +163,8 @@ void LayerState::fork(int32_t from, int32_t to) noexcept {
 
 void LayerState::replaceBlock(int64_t state, RowBlock block) noexcept {
   noteChange(int32_t(state / heads()));
+  if (!parked.empty())
+    freeParked();
   if (stopReading(state)) {
     rowPool->free(blocks[size_t(state)]);
   } else {
@@ -183,13 +194,27 @@ void LayerState::ensureRows(int64_t state, int64_t rows) {
 }
 
 void LayerState::shrinkRows(int64_t state, int64_t rows) noexcept {
-  if (isDense(state) || !blocks[size_t(state)].valid())
+  if (!blocks[size_t(state)].valid() ||
+      rowPool->classFor(rows) >= blocks[size_t(state)].sizeClass)
     return;
   try {
-    if (rowPool->classFor(rows) < blocks[size_t(state)].sizeClass)
-      moveRows(state, rows);
+    moveRows(state, rows);
+    return;
+  } catch (const std::exception &) {
+    rowPool->releaseKept();
+  }
+  try {
+    moveRows(state, rows);
   } catch (const std::exception &) {
     // No memory for the smaller block: the larger one serves as well.
+  }
+}
+
+void LayerState::renewBlock(int64_t state, int64_t rows) noexcept {
+  try {
+    replaceBlock(state, rowPool->allocate(rows));
+  } catch (const std::exception &) {
+    // No memory for two blocks at a time.
   }
 }
 

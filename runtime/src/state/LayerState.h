@@ -60,14 +60,18 @@ public:
   /// Room for `rows` rows in the block of a factored state; what it holds
   /// moves along. Throws SS_OUT_OF_MEMORY with nothing changed.
   void ensureRows(int64_t state, int64_t rows);
-  /// Moves the rows to a smaller block where one has room for `rows`; does
-  /// nothing when there is no memory for it.
+  /// Moves the rows, or the matrix, to a smaller block where one has room for
+  /// `rows`; does nothing when there is no memory for it.
   void shrinkRows(int64_t state, int64_t rows) noexcept;
   /// Gives the state another block; the old one goes back to the pool.
   void replaceBlock(int64_t state, RowBlock block) noexcept;
+  /// Gives a state that is its block's only owner one with room for `rows` rows,
+  /// where there is memory for it: what the old one held is lost.
+  void renewBlock(int64_t state, int64_t rows) noexcept;
 
   // Rows that another thread reads. A block is neither written nor given to
-  // another state while it is being copied; nobody waits for the copy.
+  // another state while it is being copied; nobody waits for the copy unless
+  // there is no memory for another block.
   using ReadStage = consolidation::ReadStage;
   using ReaderStage = std::shared_ptr<std::atomic<ReadStage>>;
   /// The rows of the state may be read through `stage` from now on.
@@ -84,8 +88,6 @@ public:
   uint64_t epoch(int32_t slot) const { return epochs[size_t(slot)]; }
 
   RowPool &pool() { return *rowPool; }
-  /// Null: no limit.
-  MemoryBudget *memoryBudget() const { return budget; }
   std::byte *rowsOf(int64_t state) const {
     return rowPool->rows() + rowBase[state] * sizes.rowBytes();
   }
@@ -157,7 +159,6 @@ private:
   };
 
   Device *device;
-  MemoryBudget *budget;
   const LayerManifest *layer;
   LayerLayout sizes;
   int64_t fixedBytes;

@@ -46,29 +46,8 @@ struct MemoryBudget {
   int64_t held = 0;
 
   bool admits(int64_t more) const {
-    return limit == 0 || exemptions > 0 || held + more <= limit;
+    return limit == 0 || held + more <= limit;
   }
-  int exemptions = 0;
-};
-
-/// While a state changes its form it holds two blocks, of which the second is
-/// no larger than the first that is about to go: the limit does not look at it,
-/// so that what memory is left does not decide a state's form.
-class BudgetExemption {
-public:
-  explicit BudgetExemption(MemoryBudget *budget) : budget(budget) {
-    if (budget)
-      ++budget->exemptions;
-  }
-  BudgetExemption(const BudgetExemption &) = delete;
-  BudgetExemption &operator=(const BudgetExemption &) = delete;
-  ~BudgetExemption() {
-    if (budget)
-      --budget->exemptions;
-  }
-
-private:
-  MemoryBudget *budget;
 };
 
 /// A part of a reservation, beginning at a page.

@@ -128,6 +128,22 @@ void hostCheckRange(void *, void *const *parameters, unsigned) {
   }
 }
 
+void hostWidenBack(void *, void *const *parameters, unsigned) {
+  const auto tables = value<ss::RowTables>(parameters, 0);
+  const ss::RowLayer &layer = tables.layers[value<int32_t>(parameters, 1)];
+  const int32_t count = ss::staged_count(layer);
+  for (int32_t i = 0; i < count; ++i)
+    ss::widen_matrix(layer, tables.pools[layer.pool], i, 0, 1);
+  *layer.back_count = count;
+}
+
+void hostRoundBack(void *, void *const *parameters, unsigned) {
+  const auto tables = value<ss::RowTables>(parameters, 0);
+  const ss::RowLayer &layer = tables.layers[value<int32_t>(parameters, 1)];
+  for (int32_t i = 0; i < ss::staged_count(layer); ++i)
+    ss::round_factors(layer, tables.pools[layer.pool], i, 0, 1);
+}
+
 void hostSettleRows(void *, void *const *parameters, unsigned) {
   const auto tables = value<ss::RowTables>(parameters, 0);
   const auto layer = value<int32_t>(parameters, 1);
@@ -173,6 +189,8 @@ void addRowKernels() {
   fake_add_kernel("ss_move_rows", one, 2, hostMoveRows, nullptr);
   fake_add_kernel("ss_move_all", one, 2, hostMoveAll, nullptr);
   fake_add_kernel("ss_check_range", one, 2, hostCheckRange, nullptr);
+  fake_add_kernel("ss_widen_back", one, 2, hostWidenBack, nullptr);
+  fake_add_kernel("ss_round_back", one, 2, hostRoundBack, nullptr);
   fake_add_kernel("ss_settle_rows", one, 2, hostSettleRows, nullptr);
   fake_add_kernel("ss_cancel_rows", cancel, 3, hostCancelRows, nullptr);
   fake_add_kernel("ss_release_rows", plan, 3, hostReleaseRows, nullptr);

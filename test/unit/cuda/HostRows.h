@@ -26,6 +26,9 @@ void hostMoveRows(void *, void *const *parameters, unsigned blocks);
 void hostMoveAll(void *, void *const *parameters, unsigned blocks);
 /// ss_check_range(ss::RowTables, int32_t layer)
 void hostCheckRange(void *, void *const *parameters, unsigned blocks);
+/// ss_widen_back and ss_round_back(ss::RowTables, int32_t layer)
+void hostWidenBack(void *, void *const *parameters, unsigned blocks);
+void hostRoundBack(void *, void *const *parameters, unsigned blocks);
 /// ss_settle_rows(ss::RowTables, int32_t layer)
 void hostSettleRows(void *, void *const *parameters, unsigned blocks);
 /// ss_cancel_rows(ss::RowTables, int32_t layer, int32_t again)

@@ -376,6 +376,8 @@ TEST(DevicePool, CompilesForGpus) {
         {"rows.cu", deviceText("rows.cuh"),
          {{"pool.cuh", deviceText("pool.cuh")},
           {"row_tables.cuh", deviceText("row_tables.cuh")},
+          {"elements.cuh", deviceText("elements.cuh")},
+          {"staging.cuh", deviceText("staging.cuh")},
           {"foresee.cuh", deviceText("foresee.cuh")}},
          architecture,
          nvrtc::kernelFlags()});

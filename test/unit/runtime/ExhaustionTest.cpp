@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 using namespace sinkstate;
 using namespace sinkstate::test;
 
@@ -115,6 +117,170 @@ TEST(Exhaustion, DeterminismExcludesTightening) {
   ss_engine *engine = nullptr;
   EXPECT_EQ(ss_engine_create(package.get(), &options, &engine),
             SS_INVALID_ARGUMENT);
+}
+
+/// Requests that come, go, are forked, reach full rank and fall back to a low one.
+class FormWalk {
+public:
+  FormWalk(const std::vector<LayerSpec> &layers, ss_engine_options options,
+           uint64_t seed)
+      : layer(layers[0]), options(options), test(layers, options, false),
+        random(seed) {
+    most = test.package.plan(options).worst_case;
+    fixed = statistics().allocated_bytes;
+    for (int slot = 0; slot < options.slots / 2; ++slot)
+      join();
+  }
+
+  void run(int steps) {
+    for (int step = 0; step < steps && !testing::Test::HasFailure(); ++step) {
+      change();
+      try {
+        std::vector<DrivenRequest *> batch;
+        for (DrivenRequest &request : requests)
+          batch.push_back(&request);
+        test.driver.step(batch);
+      } catch (const Exception &error) {
+        ASSERT_EQ(error.code(), SS_OUT_OF_MEMORY) << error.what();
+        ASSERT_GT(requests.size(), 1u) << "one request has to go on";
+        leave();
+      }
+      const ss_statistics s = test.engine.statistics();
+      ASSERT_LE(s.allocated_peak, most) << step;
+      if (options.state_bytes_limit > 0)
+        ASSERT_LE(s.allocated_peak, options.state_bytes_limit) << step;
+    }
+  }
+  ss_statistics statistics() const { return test.engine.statistics(); }
+  int64_t fixed; ///< bytes that it takes without any state
+
+private:
+  void join() {
+    requests.push_back(test.request(random()));
+    full(requests.back());
+  }
+  void leave() {
+    test.engine.freeSlot(requests.back().slot);
+    requests.pop_back();
+  }
+  void full(DrivenRequest &request) {
+    request.inputs(0) = RandomRequest(layer, random(), {});
+  }
+  void change() {
+    DrivenRequest &one = requests[random() % requests.size()];
+    switch (random() % 40) {
+    case 0:
+      if (int32_t(requests.size()) < options.slots)
+        join();
+      break;
+    case 1:
+      if (requests.size() > 2)
+        leave();
+      break;
+    case 2:
+    case 3:
+    case 4: // to few directions, and forgets the rest
+      one.inputs(0) = RandomRequest(layer, random(), {3, 0, 3.0});
+      break;
+    case 5:
+      full(one);
+      break;
+    case 6:
+      if (int32_t(requests.size()) < options.slots) {
+        join();
+        // join() has moved the requests.
+        const DrivenRequest &from = requests[random() % (requests.size() - 1)];
+        requests.back().position = from.position;
+        test.engine.fork(from.slot, requests.back().slot);
+      }
+      break;
+    default:
+      break;
+    }
+  }
+
+  LayerSpec layer;
+  ss_engine_options options;
+  EngineUnderTest test;
+  std::mt19937_64 random;
+  std::vector<DrivenRequest> requests;
+  int64_t most = 0;
+};
+
+constexpr int kWalk = 600;
+
+std::vector<LayerSpec> walkedLayers(int32_t dv, int32_t dk) {
+  std::vector<LayerSpec> layers = {mamba2Layer(3, 3, dv, dk)};
+  layers[0].policyValue = 1e-3;
+  return layers;
+}
+
+struct WalkCase {
+  int32_t consolidation, threads;
+  ss_exhaustion exhaustion;
+};
+
+class ChangesOfForm : public testing::TestWithParam<WalkCase> {};
+
+TEST_P(ChangesOfForm, StayWithinThePlanAndTheLimit) {
+  for (int32_t dk : {32, 48}) {
+    const std::vector<LayerSpec> layers = walkedLayers(32, dk);
+    ss_engine_options options = optionsFor(12);
+    options.consolidation = GetParam().consolidation;
+    options.threads = GetParam().threads;
+    FormWalk without(layers, options, 5);
+    without.run(kWalk);
+    EXPECT_GT(without.statistics().went_dense, 10);
+    EXPECT_GT(without.statistics().went_factored, 2);
+    const int64_t rows = without.statistics().allocated_peak - without.fixed;
+    options.exhaustion = GetParam().exhaustion;
+    for (int64_t part : {3, 6}) {
+      options.state_bytes_limit = without.fixed + rows * part / 8;
+      FormWalk walk(layers, options, 5);
+      walk.run(kWalk);
+      EXPECT_GT(walk.statistics().went_dense, 2) << part;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Modes, ChangesOfForm,
+    testing::Values(
+        WalkCase{SS_CONSOLIDATION_INLINE, 1, SS_EXHAUSTION_REFUSE},
+        WalkCase{SS_CONSOLIDATION_INLINE, 4, SS_EXHAUSTION_TIGHTEN},
+        WalkCase{SS_CONSOLIDATION_ASYNCHRONOUS, 2, SS_EXHAUSTION_REFUSE},
+        WalkCase{SS_CONSOLIDATION_ASYNCHRONOUS, 2, SS_EXHAUSTION_TIGHTEN},
+        WalkCase{SS_CONSOLIDATION_DETERMINISTIC, 2, SS_EXHAUSTION_REFUSE}));
+
+// All states of a batch reach their break-even rank in the same step.
+TEST(Exhaustion, ABatchGoesDenseWithinTheMemoryOfItsFactors) {
+  const std::vector<LayerSpec> layers = walkedLayers(64, 64);
+  int before = 0;
+  for (int64_t limit : {500000, 750000, 1000000, 1250000, 1600000, 2500000}) {
+    ss_engine_options options = optionsFor(24);
+    options.state_bytes_limit = limit;
+    EngineUnderTest test(layers, options, false);
+    std::vector<DrivenRequest> requests;
+    std::vector<DrivenRequest *> batch;
+    for (uint64_t seed = 0; seed < 24; ++seed)
+      requests.push_back(test.request(seed));
+    for (DrivenRequest &request : requests)
+      batch.push_back(&request);
+    int done = 0;
+    try {
+      for (; done < 120; ++done)
+        test.driver.step(batch);
+    } catch (const Exception &error) {
+      EXPECT_EQ(error.code(), SS_OUT_OF_MEMORY);
+    }
+    EXPECT_LE(test.engine.statistics().allocated_peak, limit);
+    EXPECT_GE(done, before) << limit;
+    before = done;
+    if (done < 120)
+      continue;
+    EXPECT_EQ(test.engine.statistics().went_dense, 24 * 3);
+  }
+  EXPECT_EQ(before, 120);
 }
 
 // One small request: its states, its buffers and little else.

@@ -41,6 +41,12 @@ struct RowLayer {
   int64_t *back_base;         // [states], rows for the factors
   int32_t *back_rank;         // [states], what was found
   int32_t *back_status;       // [states]
+  // In 16 bits (staging.cuh): the matrices and the factors, in f32, of those that are
+  // decomposed at a time, and the rows of the pool that the factors are for.
+  float *staged_matrix;       // [most_staged, matrix_elements]
+  float *staged_factors;      // [most_staged, most_back + 1, row_elements]
+  float *staged_weights;      // [most_staged, most_back + 1]
+  int64_t *back_rows;         // [states]
   int32_t *asked;             // [most_asked], its requests in this step; kNoRequest: void
   int32_t *asked_count;       // [1], and those that found no room
   int32_t *last;              // [states], what was due in the last step
@@ -55,6 +61,8 @@ struct RowLayer {
   int32_t bound;              // most rows of a state in factors
   int32_t break_even;         // rank from which a state goes dense
   int32_t most_back;          // rank up to which it comes back; 0: it does not
+  int32_t most_staged;        // 0: the decomposition works in the pool itself
+  int32_t storage;            // an ss_element_type
   int32_t dense_rows;         // rows that a matrix takes
   int32_t row_elements;       // of a row
   int32_t out_is_rows;        // 1: densify's `out` is the pool itself

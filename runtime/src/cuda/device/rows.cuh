@@ -8,6 +8,7 @@
 
 #include "foresee.cuh"
 #include "row_tables.cuh"
+#include "staging.cuh"
 
 namespace ss {
 
@@ -27,9 +28,21 @@ SS_BOTH_SIDES void list_dense(const RowLayer &layer, int32_t state, int64_t row)
 /// A matrix to decompose, where it is, into the rows at `base`.
 SS_BOTH_SIDES void list_back(const RowLayer &layer, int32_t state, int64_t base) {
   const int32_t place = add_shared(layer.back_count, 1);
+  if (layer.most_staged == 0) {
+    layer.back_work[place] = state;
+    layer.back_matrix[place] = layer.row_base[state] * layer.row_elements;
+    layer.back_base[state] = base;
+    return;
+  }
+  if (place >= layer.most_staged) { // the next fold tries again
+    layer.back_rank[state] = -1;
+    --layer.folds[state];
+    return;
+  }
   layer.back_work[place] = state;
-  layer.back_matrix[place] = layer.row_base[state] * layer.row_elements;
-  layer.back_base[state] = base;
+  layer.back_matrix[place] = int64_t(place) * layer.matrix_elements;
+  layer.back_base[state] = int64_t(place) * staged_rows(layer);
+  layer.back_rows[state] = base;
 }
 
 SS_BOTH_SIDES void list_compact(const RowLayer &layer, int32_t state) {
