@@ -259,7 +259,7 @@ Error writePackage(ModuleOp graph, const PackageOptions &options,
     return error;
   KernelOptions wanted;
   wanted.init = options.init;
-  wanted.initWhereDense = options.initWhereDense;
+  wanted.initWhereDense = options.initWhereDense && options.cuda;
   wanted.initWarps = options.initWarps;
   wanted.compactBefore = options.compactBefore;
   wanted.explain = options.explain && !options.cpuLevels.empty();

@@ -26,8 +26,8 @@ struct PackageOptions {
   /// decomposes on the host.
   bool init = false;
   /// With those of the layers whose dense states come back to factors by them on a
-  /// GPU: relative policies of eps 2^-13 or more, rows of 16 bits or more, a shorter
-  /// side of at most 128.
+  /// GPU, where the package is for GPUs too: relative policies of eps 2^-13 or more,
+  /// rows of 16 bits or more, a shorter side of at most 128.
   bool initWhereDense = true;
   /// Warps that start one state together on a GPU; 0: as the table of tunings says.
   int64_t initWarps = 0;
