@@ -230,6 +230,22 @@ int main(void) {
   CHECK(ss_state_densify(engine, 0, slot, state) == SS_OK);
   CHECK(state[1 * DK + 0] == 12.0f && state[2 * DK + 1] == 9.0f);
 
+  /* A step that is given up behind a layer leaves the slot to be reset. */
+  int32_t left = -1;
+  size_t bytes = 0;
+  CHECK(ss_cancel_step(engine, NULL) == SS_OK);
+  CHECK(ss_slot_alloc(engine, &left, NULL) == SS_OK);
+  args.slots = &left;
+  CHECK(ss_begin_step(engine, &left, 1, NULL) == SS_OK);
+  CHECK(ss_decode_layer(engine, 0, &args) == SS_OK);
+  CHECK(ss_cancel_step(engine, NULL) == SS_OK);
+  CHECK(ss_snapshot_size(engine, left, &bytes, NULL) == SS_INVALID_ARGUMENT);
+  CHECK(ss_snapshot_size(engine, slot, &bytes, NULL) == SS_OK);
+  CHECK(ss_slot_reset(engine, left, NULL) == SS_OK);
+  CHECK(ss_snapshot_size(engine, left, &bytes, NULL) == SS_OK);
+  CHECK(ss_slot_free(engine, left) == SS_OK);
+  args.slots = &slot;
+
   /* The layer has no sinks. */
   CHECK(ss_engine_set_sink(engine, 0, y, DV) == SS_INVALID_ARGUMENT);
   /* A slot has an owner. */

@@ -2,8 +2,10 @@
 // option of ss-expand-layers, and what ss-compile does where --init is not given.
 //
 // RUN: ss-opt %s --ss-expand-layers=init-where-dense | FileCheck %s
-// RUN: ss-compile %s --no-cuda --cpu x86-64-v2 -o %t/where && FileCheck %s --check-prefix=WHERE < %t/where/manifest.json
-// RUN: ss-compile %s --no-cuda --cpu x86-64-v2 --init=false -o %t/none && FileCheck %s --check-prefix=NONE < %t/none/manifest.json
+// RUN: ss-compile %s --no-cpu -o %t/where && FileCheck %s --check-prefix=WHERE < %t/where/manifest.json
+// RUN: ss-compile %s --no-cpu --init=false -o %t/none && FileCheck %s --check-prefix=NONE < %t/none/manifest.json
+// A package for CPUs alone needs none: their engine decomposes on its own.
+// RUN: ss-compile %s --no-cuda --cpu x86-64-v2 -o %t/cpu && FileCheck %s --check-prefix=NONE < %t/cpu/manifest.json
 
 // CHECK: @relative_init
 // CHECK-NOT: _init
