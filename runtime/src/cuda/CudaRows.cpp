@@ -74,10 +74,21 @@ void CudaEngine::tendPools(CUstream stream, int32_t joining,
   if (consolidator)
     reads = consolidator->tryHoldReads();
   const bool mayUnmap = !consolidator || reads.owns_lock();
-  const PoolMemory::Room room = pools->tend(slotsForPools(joining), released,
-                                            stepFollows, mayUnmap, stream);
-  if (room == PoolMemory::Room::Enough ||
-      (room == PoolMemory::Room::Short && exhaustion == SS_EXHAUSTION_TIGHTEN))
+  auto isEnough = [&](bool newlyReleased, bool isCurrent) {
+    const PoolMemory::Room room =
+        pools->tend(slotsForPools(joining), newlyReleased, isCurrent, stepFollows,
+                    mayUnmap, stream);
+    return room == PoolMemory::Room::Enough ||
+           (room == PoolMemory::Room::Short && exhaustion == SS_EXHAUSTION_TIGHTEN);
+  };
+  if (isEnough(released, false))
+    return;
+  // What pools have for steps to come may serve others, once the device has said
+  // that no state is there, and what the next step takes is then known: waited for,
+  // rather than refused.
+  pools->report(stream);
+  SS_CUDA(context->driver(), cuStreamSynchronize(stream));
+  if (isEnough(false, true))
     return;
   ++refusedCalls;
   fail(SS_OUT_OF_MEMORY, "the states hold ", layout.bytes + pools->heldBytes(),

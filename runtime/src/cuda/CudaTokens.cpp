@@ -50,7 +50,7 @@ void CudaEngine::prepareToken(int32_t index, int32_t countAhead,
   // What one step takes at most is mapped; so many tokens take more. Where there
   // is no memory the device says so.
   if (counted)
-    (void)pools->tend(slotsForPools(0), false, true, false, stream);
+    (void)pools->tend(slotsForPools(0), false, false, true, false, stream);
   pools->planLayer(size_t(index), countAhead, stream, counted);
 }
 

@@ -135,12 +135,17 @@ void PoolMemory::squeeze(bool wanted) {
     allow(allowed());
 }
 
+/// Bytes to map for so many chunks, beside those that are.
+int64_t PoolMemory::additionFor(int64_t chunks) const {
+  return int64_t(rowRange.additionFor(size_t(sizes->rowRange(chunks))) +
+                 weightRange.additionFor(size_t(sizes->weightRange(chunks))));
+}
+
 bool PoolMemory::mapChunks(int64_t chunks) {
   const auto rows = size_t(sizes->rowRange(chunks));
   const auto weights = size_t(sizes->weightRange(chunks));
   const int64_t before = heldBytes();
-  if (!budget->admits(int64_t(rowRange.additionFor(rows) +
-                              weightRange.additionFor(weights))))
+  if (!budget->admits(additionFor(chunks)))
     return false;
   const bool mapped = rowRange.growTo(rows) && weightRange.growTo(weights);
   budget->add(heldBytes() - before);
@@ -182,49 +187,55 @@ bool PoolMemory::reserve(int64_t chunks) {
   return true;
 }
 
-/// Lowers the limit to what was wanted lately, and unmaps what lies behind it
-/// once the device has seen it and holds nothing there.
-void PoolMemory::giveBack(int64_t wanted, const ss::PoolReport &seen,
-                          bool atOnce, bool mayUnmap) {
+void PoolMemory::unmapUnused() {
+  if (grows || seen.limit != limit() || seen.top > allowed() ||
+      !waitsForReport())
+    return;
+  unmapBehind(allowed());
+  allow(mappedChunks());
+}
+
+/// Lowers the limit to what was wanted lately. What lies behind it is unmapped once
+/// the device has seen it and holds nothing there.
+void PoolMemory::giveBack(int64_t most, bool atOnce) {
   if (grows)
     return;
-  if (mayUnmap && seen.limit == limit() && seen.top <= allowed() &&
-      waitsForReport()) {
-    unmapBehind(allowed());
-    allow(mappedChunks());
-  }
-  mostWanted = std::max(mostWanted, wanted);
+  mostWanted = std::max(mostWanted, most);
   if (++calls < kCalmCalls && !atOnce)
     return;
-  const int64_t kept = atOnce ? wanted : mostWanted;
+  const int64_t kept = atOnce ? most : mostWanted;
   calls = mostWanted = 0;
   if (kept < allowed() &&
       rowRange.mappedAfterShrinkTo(bytesOf(kept)) < rowRange.mappedBytes())
     allow(kept);
 }
 
-PoolMemory::Room PoolMemory::tend(const PoolDemand::Slots &slots, bool keep,
-                                  bool mayUnmap) {
-  const ss::PoolReport seen = report();
+void PoolMemory::look(const PoolDemand::Slots &slots, bool isCurrent) {
+  seen = report();
   queued = std::max(queued, seen.step);
-  const int64_t wanted = std::min<int64_t>(
-      demand.chunks(seen, slots, queued - seen.step), sizes->chunkCount);
-  if (wanted > allowed()) {
-    // As much as there is, in halves of what is missing.
-    for (int64_t more = wanted - allowed(); more > 0; more /= 2)
-      if (mapChunks(allowed() + more)) {
-        allow(mappedChunks());
-        break;
-      }
-  }
+  isInUse = slots.inUse > 0;
+  wanted = std::min<int64_t>(demand.chunks(seen, slots, queued - seen.step),
+                             sizes->chunkCount);
+  const int64_t step =
+      isCurrent ? demand.certainChunks() : demand.stepChunks();
+  needed = isInUse ? std::min(wanted, seen.used_chunks + seen.missing + step) : 0;
+}
+
+/// As much as there is, in halves of what is missing.
+void PoolMemory::growTo(int64_t chunks) {
+  for (int64_t more = chunks - allowed(); more > 0; more /= 2)
+    if (mapChunks(allowed() + more)) {
+      allow(mappedChunks());
+      return;
+    }
+}
+
+PoolMemory::Room PoolMemory::settle(bool keep, bool othersLack) {
   squeeze(!keep && (wanted > allowed() || budget->isShort()));
-  giveBack(wanted, seen, slots.inUse == 0, mayUnmap);
-  if (slots.inUse > 0 && mappedChunks() == 0)
+  giveBack(othersLack ? needed : wanted, othersLack || !isInUse);
+  if (isInUse && mappedChunks() == 0)
     return Room::None;
-  const bool enough =
-      slots.inUse == 0 || allowed() == sizes->chunkCount ||
-      seen.used_chunks + seen.missing + demand.stepChunks() <= allowed();
-  return enough ? Room::Enough : Room::Short;
+  return lacks() ? Room::Short : Room::Enough;
 }
 
 } // namespace sinkstate::runtime::cuda

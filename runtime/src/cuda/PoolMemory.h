@@ -43,10 +43,10 @@ public:
   /// and says nothing of the steps to come.
   void ignore(const ss::PoolReport &report) { ignored = report.step; }
   /// Chunks that one step may take, by the report that chunks() was asked for last.
-  int64_t stepChunks() const {
-    return std::max(blind > 0 ? worstChunks(inUse)
-                              : foreseen + worstChunks(unknown),
-                    recentChunks());
+  int64_t stepChunks() const { return std::max(certainChunks(), recentChunks()); }
+  /// No more than these, where that report is of the last step.
+  int64_t certainChunks() const {
+    return blind > 0 ? worstChunks(inUse) : foreseen + worstChunks(unknown);
   }
 
 private:
@@ -97,9 +97,26 @@ public:
     Short, ///< the next step may find none
     None   ///< there is no memory for any
   };
-  /// Maps what is missing and gives back what is too much. `keep`: let no state
-  /// move but before its compaction; `mayUnmap`: unmap what is no state's.
-  Room tend(const PoolDemand::Slots &slots, bool keep, bool mayUnmap);
+  /// The calls of one tending, for all pools one after the other. First what the
+  /// device has reported.
+  /// `isCurrent`: nothing is queued behind it.
+  void look(const PoolDemand::Slots &slots, bool isCurrent);
+  /// Unmaps what lies behind a lower limit, if that report knows of it and no state
+  /// has anything there.
+  void unmapUnused();
+  /// Then memory for what the next step may take, as much as there is; and when
+  /// every pool has that, a share of the room for steps behind it.
+  void mapNeeded() { growTo(needed); }
+  void mapWanted(double share) {
+    growTo(needed + int64_t(share * double(wanted - needed)));
+  }
+  /// Whether the next step may find no memory.
+  bool lacks() const { return needed > allowed(); }
+  /// Bytes to map for all that is wanted.
+  int64_t wantedBytes() const { return additionFor(wanted); }
+  /// Then gives back what is too much; at once all that the next step does not need
+  /// where a pool `lacks` it. `keep`: let no state move but before its compaction.
+  Room settle(bool keep, bool othersLack);
   /// A lower limit was set that no report has confirmed.
   bool waitsForReport() const { return allowed() < mappedChunks(); }
   /// From now on memory grows only: what lies where now can be put back.
@@ -122,10 +139,11 @@ public:
 private:
   static constexpr size_t kReportOffset = 64;
 
+  void growTo(int64_t chunks);
+  int64_t additionFor(int64_t chunks) const;
   bool mapChunks(int64_t chunks);
   void unmapBehind(int64_t chunks);
-  void giveBack(int64_t wanted, const ss::PoolReport &seen, bool atOnce,
-                bool mayUnmap);
+  void giveBack(int64_t most, bool atOnce);
   void noteReadable();
   void allow(int64_t chunks);
   void squeeze(bool wanted);
@@ -140,6 +158,9 @@ private:
   PinnedMemory words; ///< the limit, and the report
   std::atomic<int64_t> readable{0};
   PoolDemand demand;
+  ss::PoolReport seen{};            ///< when it was last looked at
+  int64_t needed = 0, wanted = 0;   ///< chunks, by that report
+  bool isInUse = false;             ///< some slot has an owner
   int64_t queued = 0;
   int64_t generation = 0;
   int64_t calls = 0, mostWanted = 0; ///< since memory was last given back

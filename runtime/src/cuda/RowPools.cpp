@@ -447,12 +447,39 @@ void RowPools::release(int32_t slot, bool owned, CUstream stream) const {
          parameters);
 }
 
+/// What the next step may take, for every pool, before any has more: under a limit
+/// the first ones would leave the last without. Room for the steps behind it is shared
+/// out alike. Returns whether some pool lacks the former.
+bool RowPools::mapMemory(const PoolDemand::Slots &slots, bool isCurrent,
+                         bool mayUnmap) {
+  for (PoolMemory &pool : memory) {
+    pool.look(slots, isCurrent);
+    if (mayUnmap)
+      pool.unmapUnused();
+  }
+  for (PoolMemory &pool : memory)
+    pool.mapNeeded();
+  if (std::any_of(memory.begin(), memory.end(),
+                  [](const PoolMemory &pool) { return pool.lacks(); }))
+    return true;
+  int64_t wanted = 0;
+  for (const PoolMemory &pool : memory)
+    wanted += pool.wantedBytes();
+  const int64_t left = budget.limit - budget.held;
+  const double share =
+      budget.limit == 0 || wanted <= left ? 1 : double(left) / double(wanted);
+  for (PoolMemory &pool : memory)
+    pool.mapWanted(share);
+  return false;
+}
+
 PoolMemory::Room RowPools::tend(const PoolDemand::Slots &slots, bool released,
-                                bool stepFollows, bool mayUnmap,
+                                bool isCurrent, bool stepFollows, bool mayUnmap,
                                 CUstream stream) {
+  const bool lacks = mapMemory(slots, isCurrent, mayUnmap);
   auto worst = PoolMemory::Room::Enough;
   for (PoolMemory &pool : memory)
-    worst = std::max(worst, pool.tend(slots, readers > 0, mayUnmap));
+    worst = std::max(worst, pool.settle(readers > 0, lacks));
   // Where no step follows nobody else would say what is free now, nor that a
   // lower limit was seen.
   for (const PoolMemory &pool : memory)

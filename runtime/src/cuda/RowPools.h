@@ -109,10 +109,12 @@ public:
   /// Looks at what the device has reported, maps more memory, gives back what
   /// nobody uses. Waits for nothing; what it queues on `stream` is no part of a
   /// step and is not to be captured. The worst of all pools. `released`: states
-  /// have given rows back since the last step; `stepFollows`: a step will report
-  /// at once; `mayUnmap`: nobody reads rows during the call.
+  /// have given rows back since the last step; `isCurrent`: the last report is of
+  /// all that was queued; `stepFollows`: a step will report at once; `mayUnmap`:
+  /// nobody reads rows during the call.
   PoolMemory::Room tend(const PoolDemand::Slots &slots, bool released,
-                        bool stepFollows, bool mayUnmap, CUstream stream);
+                        bool isCurrent, bool stepFollows, bool mayUnmap,
+                        CUstream stream);
   /// Lets the device report between two steps.
   void report(CUstream stream);
   /// Threads that read rows beside the steps: while there are any, a state moves
@@ -155,6 +157,7 @@ public:
   int32_t takeFaults(const OwnStream &own) const;
 
 private:
+  bool mapMemory(const PoolDemand::Slots &slots, bool isCurrent, bool mayUnmap);
   void fillTables(const Manifest &manifest, const CudaLayout &layout,
                   CUdeviceptr begin, const OwnStream &own);
   ss::RowLayer layerTable(const LayerManifest &layer,

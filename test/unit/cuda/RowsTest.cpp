@@ -282,6 +282,37 @@ TEST_F(CudaRows, AreRefusedAtTheLimitBeforeAStep) {
   cuda.engine.synchronize();
 }
 
+// Pools share the limit: one's room for steps to come is not another's next step, and
+// the last step's report says exactly what that is.
+TEST_F(CudaRows, RunAsFarWithALargerLimit) {
+  constexpr int kSteps = 160;
+  ss_engine_options options = pooled(12);
+  auto stepsWithin = [&](double share) {
+    ss_engine_options limited = options;
+    limited.state_bytes_limit = limitFor(options, share);
+    CudaUnderTest cuda(source, limited, false);
+    int step = 0;
+    try {
+      std::vector<DrivenRequest> requests = requestsOf(cuda, 12);
+      const std::vector<DrivenRequest *> batch = batchOf(requests);
+      for (; step < kSteps; ++step)
+        cuda.driver.step(batch);
+    } catch (const Exception &error) {
+      EXPECT_EQ(error.code(), SS_OUT_OF_MEMORY);
+    }
+    return step;
+  };
+  int before = 0;
+  for (double share : {0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.2}) {
+    const int steps = stepsWithin(share);
+    EXPECT_GE(steps, before) << share;
+    before = steps;
+  }
+  EXPECT_EQ(before, kSteps);
+  // Four fifths of what they hold where nothing is short.
+  EXPECT_EQ(stepsWithin(0.8), kSteps);
+}
+
 TEST_F(CudaRows, TightenAtTheLimit) {
   ss_engine_options options = pooled(8);
   options.exhaustion = SS_EXHAUSTION_TIGHTEN;
