@@ -223,6 +223,9 @@ struct WalkCase {
 class ChangesOfForm : public testing::TestWithParam<WalkCase> {};
 
 TEST_P(ChangesOfForm, StayWithinThePlanAndTheLimit) {
+  // Where results land whenever they are there, time decides which ranks rise so far.
+  const bool isRepeatable =
+      GetParam().consolidation != SS_CONSOLIDATION_ASYNCHRONOUS;
   for (int32_t dk : {32, 48}) {
     const std::vector<LayerSpec> layers = walkedLayers(32, dk);
     ss_engine_options options = optionsFor(12);
@@ -230,15 +233,18 @@ TEST_P(ChangesOfForm, StayWithinThePlanAndTheLimit) {
     options.threads = GetParam().threads;
     FormWalk without(layers, options, 5);
     without.run(kWalk);
-    EXPECT_GT(without.statistics().went_dense, 10);
-    EXPECT_GT(without.statistics().went_factored, 2);
+    if (isRepeatable) {
+      EXPECT_GT(without.statistics().went_dense, 10);
+      EXPECT_GT(without.statistics().went_factored, 2);
+    }
     const int64_t rows = without.statistics().allocated_peak - without.fixed;
     options.exhaustion = GetParam().exhaustion;
     for (int64_t part : {3, 6}) {
       options.state_bytes_limit = without.fixed + rows * part / 8;
       FormWalk walk(layers, options, 5);
       walk.run(kWalk);
-      EXPECT_GT(walk.statistics().went_dense, 2) << part;
+      if (isRepeatable)
+        EXPECT_GT(walk.statistics().went_dense, 2) << part;
     }
   }
 }
