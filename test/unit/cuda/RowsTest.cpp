@@ -307,10 +307,9 @@ TEST_F(CudaRows, RunAsFarWithALargerLimit) {
     const int steps = stepsWithin(share);
     EXPECT_GE(steps, before) << share;
     before = steps;
+    if (share >= 0.8) // of what they hold where nothing is short
+      EXPECT_EQ(steps, kSteps) << share;
   }
-  EXPECT_EQ(before, kSteps);
-  // Four fifths of what they hold where nothing is short.
-  EXPECT_EQ(stepsWithin(0.8), kSteps);
 }
 
 TEST_F(CudaRows, TightenAtTheLimit) {
