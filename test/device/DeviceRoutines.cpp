@@ -1,7 +1,7 @@
 //===- DeviceRoutines.cpp - Routines of the device library on the GPU -----===//
 //
-// One warp a matrix (four for a Gram matrix), in global memory: what a compaction
-// or an init kernel does with one in shared memory.
+// One warp a matrix (four for a Gram matrix), in global memory where the routine
+// allows it: what a compaction or an init kernel does with one in shared memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,11 +42,23 @@ extern "C" __global__ void core_svd(double *c, double *xt, double *sigma,
     status[i] = bits;
 }
 
+// Its matrices are in shared memory, which it addresses as such.
 extern "C" __global__ void orthogonalize(double *gram, double *t,
                                          int *status) {
+  __shared__ double own_gram[kSize][kSize], own_t[kSize][kSize];
   const long long i = blockIdx.x;
   const long long at = i * kSize * kSize;
-  const int bits = ss::orthogonalize(kSize, matrix(gram + at), matrix(t + at));
+  for (int j = threadIdx.x; j < kSize * kSize; j += 32) {
+    (&own_gram[0][0])[j] = gram[at + j];
+    (&own_t[0][0])[j] = t[at + j];
+  }
+  __syncwarp();
+  const int bits = ss::orthogonalize(kSize, own_gram, own_t);
+  __syncwarp();
+  for (int j = threadIdx.x; j < kSize * kSize; j += 32) {
+    gram[at + j] = (&own_gram[0][0])[j];
+    t[at + j] = (&own_t[0][0])[j];
+  }
   if (threadIdx.x == 0)
     status[i] = bits;
 }

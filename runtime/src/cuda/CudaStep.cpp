@@ -24,7 +24,8 @@ CUstream asStream(Stream stream) { return static_cast<CUstream>(stream); }
 
 } // namespace
 
-/// Which capture a stream takes part in.
+/// Which capture a stream takes part in; the context is current. Where the driver
+/// cannot say, as of the legacy stream while another one is captured: some.
 uint64_t CudaEngine::captureOf(CUstream stream) const {
   int status = kCaptureStatusNone;
   unsigned long long id = 0;
@@ -278,6 +279,7 @@ void CudaEngine::compactAhead(int32_t index, int32_t batch, CUstream stream) {
 
 void CudaEngine::decodeLayer(int32_t index, const ss_decode_args &args) {
   const LayerManifest &layer = checkedLayer(index);
+  CurrentContext current(*context);
   checkStep(layer, index, args);
   checkRowAddresses(layer, args);
   if (!stepTokens.empty()) { // which may be one of each row
@@ -285,7 +287,6 @@ void CudaEngine::decodeLayer(int32_t index, const ss_decode_args &args) {
     one.tokens = 1;
     return decodeTokens(index, args, one);
   }
-  CurrentContext current(*context);
   const CUstream stream = asStream(args.stream);
   // In a large batch's step rows of the other layers move behind the first decode.
   const bool movesOthers =
@@ -310,6 +311,7 @@ void CudaEngine::decodeLayer(int32_t index, const ss_decode_args &args) {
 }
 
 void CudaEngine::endStep(std::span<const int32_t> slots, Stream stream) {
+  CurrentContext current(*context);
   if (!isWithinStep() || stepBatch == 0)
     fail(SS_INVALID_ARGUMENT,
          "a step ends that has not begun, expected ss_begin_step first");
@@ -325,7 +327,6 @@ void CudaEngine::endStep(std::span<const int32_t> slots, Stream stream) {
          manifest.layers[missing].name, "' (", decodedCount, " of ",
          layerCount(), " are decoded), expected every layer once");
   }
-  CurrentContext current(*context);
   compactions->join(asStream(stream));
   if (pools)
     pools->settle(asStream(stream));

@@ -107,6 +107,7 @@ void CudaEngine::decodeOneEach(int32_t index, const TokenCursor &cursor) {
 void CudaEngine::decodeTokens(int32_t index, const ss_decode_args &args,
                               const ss_token_args &tokens) {
   const LayerManifest &layer = checkedLayer(index);
+  CurrentContext current(*context);
   checkStep(layer, index, args);
   const TokenCursor cursor(layer, args, tokens);
   std::vector<int32_t> counts = countsOf(cursor, args.batch);
@@ -121,7 +122,6 @@ void CudaEngine::decodeTokens(int32_t index, const ss_decode_args &args,
          ", the engine's slots");
   if (oneEach && decodedCount > 0)
     return decodeOneEach(index, cursor);
-  CurrentContext current(*context);
   const auto stream = static_cast<CUstream>(args.stream);
   const std::span<const int32_t> slots =
       rowsOf({args.slots, size_t(args.batch)}, stream);

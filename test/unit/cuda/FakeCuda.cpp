@@ -12,6 +12,20 @@ namespace sinkstate::test::fake {
 thread_local int captureMode = 0;
 thread_local std::vector<CUcontext> contexts;
 
+namespace {
+
+constexpr CUresult kErrorInvalidContext = 201;
+
+/// All others need a current context, as the driver's documentation has it.
+bool needsContext(const std::string &symbol) {
+  static const std::set<std::string> without = {
+      "cuInit", "cuCtxGetCurrent", "cuCtxPushCurrent", "cuCtxPopCurrent",
+      "cuMemGetAllocationGranularity", "cuThreadExchangeStreamCaptureMode"};
+  return symbol.rfind("cuDevice", 0) != 0 && without.count(symbol) == 0;
+}
+
+} // namespace
+
 CUresult enter(const char *symbol, bool allowedInCapture) {
   ++machine.calls[symbol];
   if (machine.lost != kSuccess)
@@ -24,6 +38,8 @@ CUresult enter(const char *symbol, bool allowedInCapture) {
       machine.lost = failure.error;
     return failure.error;
   }
+  if (needsContext(symbol) && (contexts.empty() || !contexts.back()))
+    return kErrorInvalidContext;
   if (machine.recording && !allowedInCapture &&
       captureMode != kCaptureModeRelaxed) {
     ++machine.forbidden;
