@@ -66,17 +66,18 @@ template <int W, int M, int LD> struct Slice {
   }
   static __device__ __forceinline__ int place() { return lane() % group; }
   static __device__ __forceinline__ int first(int step) { return (step * group + place()) * width; }
-  static __device__ __forceinline__ void load(float (&x)[size], const float *row) {
+  /// Zeros where the row is not there. It is not read then: another warp may write in its place.
+  static __device__ __forceinline__ void load(float (&x)[size], const float *row, bool isThere) {
 #pragma unroll
     for (int step = 0; step < steps; ++step) {
       const int at = first(step);
       if constexpr (width == 4) {
-        const float4 four = at < M ? *reinterpret_cast<const float4 *>(row + at)
-                                   : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        const float4 four = isThere && at < M ? *reinterpret_cast<const float4 *>(row + at)
+                                              : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
         x[4 * step] = four.x, x[4 * step + 1] = four.y;
         x[4 * step + 2] = four.z, x[4 * step + 3] = four.w;
       } else {
-        x[step] = at < M ? row[at] : 0.0f;
+        x[step] = isThere && at < M ? row[at] : 0.0f;
       }
     }
   }
@@ -187,7 +188,7 @@ __device__ __forceinline__ void find_lengths(int rank, bool isScaled, float (&ro
     const int s = first + Row::number();
     float x[Row::size];
     float *row = rows[s < rank ? s : 0];
-    Row::load(x, row);
+    Row::load(x, row, s < rank);
     const float scale = isScaled && s < rank ? lengths.scale[s] : 1.0f;
 #pragma unroll
     for (int e = 0; e < Row::size; ++e)
@@ -223,10 +224,10 @@ __device__ __forceinline__ void play(int a, int b, bool plays, float least, floa
   constexpr float endless = 3e38f; // no cosine is large enough for a rotation
   float *first = rows[a], *second = rows[b];
   float x[Row::size], y[Row::size];
-  Row::load(x, first);
-  Row::load(y, second);
+  Row::load(x, first, plays);
+  Row::load(y, second, plays);
   float p = plays ? lengths.square[a] : endless, q = plays ? lengths.square[b] : endless;
-  const float scale = lengths.scale[a], other = lengths.scale[b];
+  const float scale = plays ? lengths.scale[a] : 1.0f, other = plays ? lengths.scale[b] : 1.0f;
   __syncwarp();
   const Rotation r = find_rotation(Row::dot(x, y) * (scale * other), p, q, least, seen);
   if (!plays || r.tangent == 0.0f)
@@ -260,13 +261,13 @@ __device__ __forceinline__ int jacobi(int rank, float least, float share, float 
     SweepMaximum seen;
     for (int round = 0; round < n - 1; ++round) {
       for (int first = turn_of<W>() * Row::groups; first < n / 2; first += W * Row::groups) {
-        // Lanes without a game read what their neighbours do: of the same banks.
-        const int own = first + Row::game(), other = own - Row::rows_apart();
-        const int game = own < n / 2 ? own : other < n / 2 && other >= 0 ? other : n / 2 - 1;
-        int a, b;
-        neighbours_of(round, game, n, a, b);
-        const bool both = a < rank && b < rank; // an odd one out has a bye
-        play<W, M>(both ? a : 0, both ? b : 0, both && own < n / 2, least, rows, lengths, seen);
+        const int game = first + Row::game();
+        int a = 0, b = 0;
+        if (game < n / 2)
+          neighbours_of(round, game, n, a, b);
+        // An odd one out has a bye.
+        const bool plays = game < n / 2 && a < rank && b < rank;
+        play<W, M>(plays ? a : 0, plays ? b : 0, plays, least, rows, lengths, seen);
       }
       sync_warps<W>();
     }

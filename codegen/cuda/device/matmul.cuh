@@ -242,9 +242,11 @@ __device__ __forceinline__ void unit(TC (&c)[RC][LC], const TA (&a)[RA][LA], con
 #pragma unroll
   for (int j = 0; j < CT; ++j)
 #pragma unroll
-    for (int e = 0; e < 4; ++e)
-      sum[j][e] = Add ? element<false, M, N>(c, 16 * i + g + 8 * (e / 2), 8 * (j0 + j) + 2 * t + e % 2)
-                      : 0.0;
+    for (int e = 0; e < 4; ++e) {
+      const int row = 16 * i + g + 8 * (e / 2), column = 8 * (j0 + j) + 2 * t + e % 2;
+      // What is mirrored is another warp's to write.
+      sum[j][e] = Add && !(Mirrored && column > row) ? element<false, M, N>(c, row, column) : 0.0;
+    }
 #pragma unroll 2
   for (int k0 = 0; k0 < K; k0 += 16) {
     double left[8];

@@ -142,7 +142,8 @@ __device__ __forceinline__ int factorize(int m, double *packed, double limit, Ex
         return step;
     }
     const int p = 127 - int(best & 127u);
-    const double moved = places.residual;
+    // Read before the warps meet there: the next step writes it.
+    const double moved = p != step ? places.residual : 0.0;
     if (p != step)
       exchange_places<W>(m, step, p, packed, places);
 #pragma unroll
