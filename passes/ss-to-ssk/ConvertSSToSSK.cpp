@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "KernelTuning.h"
 #include "Lowerings.h"
+#include "dialect/ssk/SSKNames.h"
 #include "dialect/ssk/SSKWarps.h"
 #include "passes/ss-to-ssk/Passes.h"
 
@@ -156,6 +157,13 @@ struct ConvertSSToSSK final
         remark << ", " << tuning.programsPerBlock << " warps a block";
       if (tuning.residentBlocks)
         remark << ", " << *tuning.residentBlocks << " resident blocks";
+      if (tuning.repeatsOrthogonalize || tuning.repeatsMatmul)
+        remark << ", with "
+               << (tuning.repeatsMatmul ? tuning.repeatsOrthogonalize
+                                              ? "products and orthogonalisation"
+                                              : "products"
+                                        : "orthogonalisation")
+               << " at every use";
     }
     remark << " (" << device << ": " << tuning.reason << ")";
     if (role == "compact")
@@ -195,6 +203,13 @@ struct ConvertSSToSSK final
       kernel.setMinBlocks(tuning.residentBlocks);
     if (tuning.warps > 1)
       kernel.setWarps(tuning.warps);
+    SmallVector<StringRef> repeated;
+    if (tuning.repeatsMatmul)
+      repeated.push_back("matmul");
+    if (tuning.repeatsOrthogonalize)
+      repeated.push_back("orthogonalize");
+    if (!repeated.empty())
+      kernel->setAttr(ssk::kRepeatedAttr, builder.getStrArrayAttr(repeated));
     if (report)
       explain(kernel, roleName.getValue(), shape, tuning);
     if (roleName.getValue() == "densify" && !shape.isNarrow())
