@@ -210,6 +210,8 @@ protected:
     }
     for (int32_t i = 0; i < layer.backCount; ++i) {
       const auto s = size_t(layer.backWork[size_t(i)]);
+      if (oneIn(6)) // nobody came to it: it stays dense
+        continue;
       layer.backRank[s] = int32_t(random() % (kMostBack + 2));
       layer.backStatus[s] = oneIn(4) ? ss::kNotConverged : 0;
       write(++lastContents, layer.backRank[s], layer.backBase[s]);

@@ -28,6 +28,7 @@ SS_BOTH_SIDES void list_dense(const RowLayer &layer, int32_t state, int64_t row)
 /// A matrix to decompose, where it is, into the rows at `base`.
 SS_BOTH_SIDES void list_back(const RowLayer &layer, int32_t state, int64_t base) {
   const int32_t place = add_shared(layer.back_count, 1);
+  layer.back_rank[state] = -1; // until the kernel has said how many
   if (layer.most_staged == 0) {
     layer.back_work[place] = state;
     layer.back_matrix[place] = layer.row_base[state] * layer.row_elements;
