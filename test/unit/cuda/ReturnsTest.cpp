@@ -13,8 +13,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cstdint>
 #include <cstring>
 #include <deque>
+#include <utility>
 
 using namespace sinkstate;
 using namespace sinkstate::test;
@@ -201,6 +203,37 @@ TEST_F(CudaReturns, AreAsFarAwayAfterStepsThatAreGivenUp) {
   EXPECT_GT(again.engine.statistics().went_factored, 0);
 }
 
+// What did not become less tries again after twice as many folds each time.
+TEST_F(CudaReturns, AreTriedEverRarer) {
+  LayerSpec layer = mamba2Layer(1, 1, 16, 16);
+  layer.policyValue = 1e-2;
+  FakePackage truncated({layer});
+  InitKernels init(truncated);
+  CudaUnderTest cuda(truncated, cudaOptions(1));
+  DrivenRequest full = request(cuda, truncated, 1, INT64_MAX);
+  std::vector<int64_t> attempts;
+  int32_t before = 0;
+  while (cuda.engine.statistics().folds < 140) {
+    cuda.driver.step({&full});
+    if (std::exchange(before, init.found) != init.found)
+      attempts.push_back(cuda.engine.statistics().folds);
+  }
+  EXPECT_EQ(attempts, (std::vector<int64_t>{16, 32, 64, 128}));
+  EXPECT_EQ(cuda.engine.statistics().went_factored, 0);
+}
+
+// They have streams of their own, where there may be any.
+TEST_F(CudaReturns, TakeStreamsWhereThereMayBeAny) {
+  FakePackage without(returningLayers()), with(returningLayers());
+  InitKernels init(with);
+  auto streamsOf = [](FakePackage &source) {
+    const int before = fake_calls("cuStreamCreateWithPriority");
+    CudaUnderTest cuda(source, cudaOptions(1), false);
+    return fake_calls("cuStreamCreateWithPriority") - before;
+  };
+  EXPECT_EQ(streamsOf(with), streamsOf(without) + 8);
+}
+
 // As many states as there are try in the same step, many more than the GPU has
 // multiprocessors: each becomes what it does alone.
 class ManyReturns : public CudaReturns, public testing::WithParamInterface<bool> {
@@ -237,9 +270,13 @@ TEST_P(ManyReturns, OfAStepAreThoseOfEachAlone) {
   for (DrivenRequest &each : together)
     batch.push_back(&each);
   std::vector<StepResult> results;
+  fake_watch("layer0_init");
   for (int step = 0; step < kSteps; ++step)
     results.push_back(all.driver.step(batch));
   EXPECT_GT(init.most, 12) << "as many blocks as the GPU holds did it";
+  // Few where they go on to further states, since there are hardly ever any.
+  const auto heads = unsigned(truncated.layers()[0].heads);
+  EXPECT_EQ(fake_watched_blocks(), GetParam() ? 32u : kRequests * heads);
   const ss_statistics found = all.engine.statistics();
   for (size_t i = 0; i < kRequests && !HasFatalFailure(); ++i) {
     DrivenRequest single = request(alone, truncated, i);
