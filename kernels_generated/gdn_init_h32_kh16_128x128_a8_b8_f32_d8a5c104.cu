@@ -37,13 +37,13 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 gdn_init_h32_kh16_128x128_a8_b8_f32_d8a5c104(
     float *__restrict__ factors,
     float *__restrict__ weights,
-    const int64_t *__restrict__ row_base,
+    const int64_t *row_base,
     int32_t *__restrict__ rank,
     int32_t *__restrict__ status,
-    const int32_t *__restrict__ work,
+    const int32_t *work,
     const int32_t *__restrict__ work_count,
     const float *__restrict__ matrices,
-    const int64_t *__restrict__ matrix_base,
+    const int64_t *matrix_base,
     float policy_value,
     int32_t max_rank,
     int64_t seed,
@@ -53,14 +53,12 @@ gdn_init_h32_kh16_128x128_a8_b8_f32_d8a5c104(
   gdn_init_h32_kh16_128x128_a8_b8_f32_d8a5c104_scratch &scratch =
       reinterpret_cast<gdn_init_h32_kh16_128x128_a8_b8_f32_d8a5c104_scratch *>(shared_memory)[0];
   const int lane = ss::lane_id();
-  const int64_t program_end = min(programs, int64_t(work_count[0]));
-  const int64_t program_step = int64_t(gridDim.x);
-  for (int64_t program = blockIdx.x; program < program_end; program += program_step) {
+  for (int64_t program = blockIdx.x; program < programs; program += int64_t(gridDim.x)) {
+    if (program >= int64_t(work_count[0]))
+      return;
     __syncthreads();
 
     constexpr float least_share = 1.5258789e-5f;
-    const int64_t state = work[program];
-    const int64_t base = row_base[state];
     const int64_t begin = matrix_base[program];
 
     // Gram matrix of the shorter side, chunk by chunk
@@ -80,6 +78,9 @@ gdn_init_h32_kh16_128x128_a8_b8_f32_d8a5c104(
     const double value = double(ss::maximum(policy_value, least_share));
     __syncthreads();
     const int32_t bits = ss::gram_svd<8>(128, scratch.vectors, scratch.sigma, scratch.room, value);
+    const int64_t state = work[program];
+    const int64_t base = row_base[state];
+    const int64_t begin_1 = matrix_base[program];
     if ((bits & 1) > 0) {
       // not finite: the state becomes one NaN component
       const int64_t row_at = base * 256;
@@ -135,7 +136,7 @@ gdn_init_h32_kh16_128x128_a8_b8_f32_d8a5c104(
         for (int64_t i = 0; i < 128; i += 16) {
           for (int64_t j = warp; j < 16; j += 8) {
             float matrices_tile[4];
-            ss::load_lanes<float4, 128>(matrices_tile, &matrices[begin + (i + j) * 128]);
+            ss::load_lanes<float4, 128>(matrices_tile, &matrices[begin_1 + (i + j) * 128]);
             float tile_1[4];
 #pragma unroll
             for (int e = 0; e < 4; ++e)
