@@ -23,7 +23,7 @@ CudaKernelInfo cuda::getCudaKernelInfo(ssk::KernelOp kernel) {
   // Those that run over a list of states which the device makes: most of the grid
   // that the host would have to launch finds nothing to do.
   StringRef role = kernel.getRole().value_or("");
-  info.loops = role == "compact" || role == "densify";
+  info.loops = role == "compact" || role == "densify" || role == "init";
   return info;
 }
 

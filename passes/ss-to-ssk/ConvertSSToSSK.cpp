@@ -213,7 +213,10 @@ struct ConvertSSToSSK final
     if (report)
       explain(kernel, roleName.getValue(), shape, tuning);
     if (roleName.getValue() == "densify" && !shape.isNarrow())
-      allowOverlap(kernel); // a dense state is folded in place
+      allowOverlap(kernel, {"rows", "out"}); // a dense state is folded in place
+    // Read twice, which compilers would otherwise know to be the same.
+    if (roleName.getValue() == "init")
+      allowOverlap(kernel, {"work", "row_base", "matrix_base"});
     promiseAlignment(kernel, shape);
     Block *body = &kernel.getBody().front();
     builder.setInsertionPointToEnd(body);
@@ -260,9 +263,9 @@ struct ConvertSSToSSK final
         kernel.setArgAttr(i, ssk::SSKDialect::kDivisibleByAttr, builder.getI64IntegerAttr(4));
   }
 
-  static void allowOverlap(ssk::KernelOp kernel) {
+  static void allowOverlap(ssk::KernelOp kernel, ArrayRef<StringRef> names) {
     for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i)
-      if (llvm::is_contained({"rows", "out"}, kernel.getArgumentName(i)))
+      if (llvm::is_contained(names, kernel.getArgumentName(i)))
         kernel.setArgAttr(i, ssk::SSKDialect::kMayAliasAttr,
                           UnitAttr::get(kernel.getContext()));
   }

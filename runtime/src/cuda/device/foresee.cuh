@@ -40,7 +40,7 @@ SS_BOTH_SIDES void foresee_state(const RowTables &tables, const RowLayer &layer,
   const int64_t base = layer.row_base[state];
   auto expect = [&](int32_t rows) { add_shared(&coming[pool.class_of[rows]], 1); };
   if (rank < 0) {
-    if (layer.most_back > 0 && (folds + 1) % kFoldsPerAttempt == 0)
+    if (layer.most_back > 0 && tries_factors(folds + 1))
       expect(layer.most_back + 1);
     else if (is_to_leave(pool, base))
       expect(layer.dense_rows);
