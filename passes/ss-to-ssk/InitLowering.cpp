@@ -161,14 +161,11 @@ Value Init::powerOf(Value largest, Value &unscale) {
   return k.name("scale", power(k.sub(k.integer(254), exponent)));
 }
 
-/// Elements from `first` on of the found vectors of the longer side to `part`;
-/// the rows behind them become zero.
+/// Elements from `first` on of the found vectors of the longer side to `part`.
 void Init::loadFound(Value first, Value kept) {
-  k.overWarps(k.index(most), [&](Value i) {
-    Value limit = k.select(k.less(i, kept), k.index(width), k.index(0));
+  k.overWarps(kept, [&](Value i) {
     Value at = k.add(t.row(i, longSide()), first);
-    k.store(k.load(row(width), arg("factors"), at, Value(), limit), part,
-            {i, k.index(0)});
+    k.store(k.load(row(width), arg("factors"), at), part, {i, k.index(0)});
   });
 }
 
@@ -197,6 +194,8 @@ void Init::gramOfFound(Value kept) {
   k.note("products of the longer side's vectors");
   k.overWarps(k.index(most), [&](Value i) {
     k.store(k.splat(row(most, k.f64()), k.wide(0)), products, {i, k.index(0)});
+    // Rows that are not found stay so: in a product they would not go with 0.
+    k.store(k.splat(row(width), k.real(0)), part, {i, k.index(0)});
   });
   overChunks([&](Value first) {
     loadFound(first, kept);
