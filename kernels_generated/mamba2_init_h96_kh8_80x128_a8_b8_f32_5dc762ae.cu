@@ -8,7 +8,7 @@
 // mamba2_init_h96_kh8_80x128_a8_b8_f32_5dc762ae: init
 // 96 heads, 8 of keys, values of 80, keys of 128, buffer of 8 pairs, 8 active components
 //
-// 4 warps a program and a block, 41680 bytes of shared memory.
+// 4 warps a program and a block, 41680 bytes of shared memory, in a loop over programs.
 // reads factors, row_base, work, work_count, matrices, matrix_base
 // writes factors, weights, rank, status
 
@@ -37,214 +37,214 @@ extern "C" __global__ void __launch_bounds__(128, 5)
 mamba2_init_h96_kh8_80x128_a8_b8_f32_5dc762ae(
     float *__restrict__ factors,
     float *__restrict__ weights,
-    const int64_t *__restrict__ row_base,
+    const int64_t *row_base,
     int32_t *__restrict__ rank,
     int32_t *__restrict__ status,
-    const int32_t *__restrict__ work,
+    const int32_t *work,
     const int32_t *__restrict__ work_count,
     const float *__restrict__ matrices,
-    const int64_t *__restrict__ matrix_base,
+    const int64_t *matrix_base,
     float policy_value,
     int32_t max_rank,
     int64_t seed,
     int64_t programs) {
-  const int64_t program = blockIdx.x;
-  if (program >= programs)
-    return;
   const int warp = threadIdx.x >> 5;
   __shared__ mamba2_init_h96_kh8_80x128_a8_b8_f32_5dc762ae_scratch scratch;
   const int lane = ss::lane_id();
-
-  constexpr float least_share = 1.5258789e-5f;
-  if (program >= int64_t(work_count[0]))
-    return;
-
-  const int64_t state = work[program];
-  const int64_t base = row_base[state];
-  const int64_t begin = matrix_base[program];
-
-  // Gram matrix of the shorter side, chunk by chunk
-  for (int64_t i = 0; i < 128; i += 16) {
+  for (int64_t program = blockIdx.x; program < programs; program += int64_t(gridDim.x)) {
+    if (program >= int64_t(work_count[0]))
+      return;
     __syncthreads();
-    for (int64_t j = warp; j < 16; j += 4) {
-      float matrices_tile[4];
-      ss::load_lanes<float4, 80>(matrices_tile, &matrices[begin + (i + j) * 80]);
-      ss::store_lanes<float4, 80>(&scratch.chunk[j][0], matrices_tile);
+
+    constexpr float least_share = 1.5258789e-5f;
+    const int64_t begin = matrix_base[program];
+
+    // Gram matrix of the shorter side, chunk by chunk
+    for (int64_t i = 0; i < 128; i += 16) {
+      __syncthreads();
+      for (int64_t j = warp; j < 16; j += 4) {
+        float matrices_tile[4];
+        ss::load_lanes<float4, 80>(matrices_tile, &matrices[begin + (i + j) * 80]);
+        ss::store_lanes<float4, 80>(&scratch.chunk[j][0], matrices_tile);
+      }
+
+      __syncthreads();
+      ss::add_gram<4>(80, 16, 1, int32_t(int32_t(i) < 1), scratch.chunk, scratch.vectors);
     }
 
+    // its singular vectors
+    const double value = double(ss::maximum(policy_value, least_share));
     __syncthreads();
-    ss::add_gram<4>(80, 16, 1, int32_t(int32_t(i) < 1), scratch.chunk, scratch.vectors);
-  }
-
-  // its singular vectors
-  const double value = double(ss::maximum(policy_value, least_share));
-  __syncthreads();
-  const int32_t bits = ss::gram_svd<4>(80, scratch.vectors, scratch.sigma, scratch.room, value);
-  if ((bits & 1) > 0) {
-    // not finite: the state becomes one NaN component
-    float tile[4];
-    ss::splat(tile, 1.0f);
-    const int64_t row_at = base * 208;
-    if (warp == 0)
-      ss::store_lanes<float4, 128>(&factors[row_at], tile);
-    float tile_1[4];
-    ss::splat(tile_1, 1.0f);
-    __syncthreads();
-    if (warp == 0)
-      ss::store_lanes<float4, 80>(&factors[row_at + 128], tile_1);
-    if (warp == 0 && lane == 0) {
-      weights[base] = __int_as_float(0x7fc00000);
-      rank[state] = 1;
-    }
-  } else {
-    // count what is large enough
-    __syncthreads();
-    const double least = value * scratch.sigma[0];
-    double sigma_tile[4];
-    ss::load_lanes<double2, 80>(sigma_tile, &scratch.sigma[0]);
-    int32_t tile[4];
-#pragma unroll
-    for (int e = 0; e < 4; ++e)
-      tile[e] = int32_t(sigma_tile[e] >= least && 0.0 < sigma_tile[e]);
-    const int32_t sum = ss::reduce_lanes<ss::Add, 80>(tile);
-    const int64_t found = sum;
-    const int64_t value_1 = max_rank;
-    const int64_t kept = value_1 < found ? value_1 : found;
-    if (found > 48) {
-      // more components than this kernel keeps: dense
-      if (warp == 0 && lane == 0)
-        rank[state] = -1;
+    const int32_t bits = ss::gram_svd<4>(80, scratch.vectors, scratch.sigma, scratch.room, value);
+    const int64_t state = work[program];
+    const int64_t base = row_base[state];
+    const int64_t begin_1 = matrix_base[program];
+    if ((bits & 1) > 0) {
+      // not finite: the state becomes one NaN component
+      float tile[4];
+      ss::splat(tile, 1.0f);
+      const int64_t row_at = base * 208;
+      if (warp == 0)
+        ss::store_lanes<float4, 128>(&factors[row_at], tile);
+      float tile_1[4];
+      ss::splat(tile_1, 1.0f);
+      __syncthreads();
+      if (warp == 0)
+        ss::store_lanes<float4, 80>(&factors[row_at + 128], tile_1);
+      if (warp == 0 && lane == 0) {
+        weights[base] = __int_as_float(0x7fc00000);
+        rank[state] = 1;
+      }
     } else {
       // count what is large enough
-      const int32_t value_2 = int32_t(uint32_t(__float_as_int(float(scratch.sigma[0]))) >> 23);
-      const int32_t value_3 = value_2 < 1 ? 1 : value_2;
-      const int32_t exponent = value_3 > 253 ? 253 : value_3;
-      const float unscale = __int_as_float(int32_t(uint32_t(exponent) * uint32_t(8388608)));
-      const float scale = __int_as_float(int32_t(uint32_t(254 - exponent) * uint32_t(8388608)));
-
-      // vectors of the shorter side
-      for (int64_t i = warp; i < kept; i += 4) {
-        float vectors_tile[4];
-        ss::load_lanes<float4, 80>(vectors_tile, &scratch.vectors[i][0]);
-        const int64_t row = base + i;
-        const int64_t row_at = row * 208;
-        ss::store_lanes<float4, 80>(&factors[row_at + 128], vectors_tile);
-      }
-
-      // times the matrix: the longer side
-      for (int64_t i = 0; i < 128; i += 16) {
-        for (int64_t j = warp; j < 16; j += 4) {
-          float matrices_tile[4];
-          ss::load_lanes<float4, 80>(matrices_tile, &matrices[begin + (i + j) * 80]);
-          float tile_1[4];
+      __syncthreads();
+      const double least = value * scratch.sigma[0];
+      double sigma_tile[4];
+      ss::load_lanes<double2, 80>(sigma_tile, &scratch.sigma[0]);
+      int32_t tile[4];
 #pragma unroll
-          for (int e = 0; e < 4; ++e)
-            tile_1[e] = matrices_tile[e] * scale;
-          ss::store_lanes<float4, 80>(&scratch.chunk[j][0], tile_1);
-        }
+      for (int e = 0; e < 4; ++e)
+        tile[e] = int32_t(sigma_tile[e] >= least && 0.0 < sigma_tile[e]);
+      const int32_t sum = ss::reduce_lanes<ss::Add, 80>(tile);
+      const int64_t found = sum;
+      const int64_t value_1 = max_rank;
+      const int64_t kept = value_1 < found ? value_1 : found;
+      if (found > 48) {
+        // more components than this kernel keeps: dense
+        if (warp == 0 && lane == 0)
+          rank[state] = -1;
+      } else {
+        // count what is large enough
+        const int32_t value_2 = int32_t(uint32_t(__float_as_int(float(scratch.sigma[0]))) >> 23);
+        const int32_t value_3 = value_2 < 1 ? 1 : value_2;
+        const int32_t exponent = value_3 > 253 ? 253 : value_3;
+        const float unscale = __int_as_float(int32_t(uint32_t(exponent) * uint32_t(8388608)));
+        const float scale = __int_as_float(int32_t(uint32_t(254 - exponent) * uint32_t(8388608)));
 
-        __syncthreads();
-        ss::matmul_of_warps<4, false, true, false, 48, 16, 80>(scratch.part, scratch.vectors,
-            scratch.chunk, kept);
-        __syncthreads();
-        for (int64_t j = warp; j < kept; j += 4) {
-          float part_tile[1];
-          ss::load_lanes<float, 16>(part_tile, &scratch.part[j][0]);
-          const int64_t row = base + j;
+        // vectors of the shorter side
+        for (int64_t i = warp; i < kept; i += 4) {
+          float vectors_tile[4];
+          ss::load_lanes<float4, 80>(vectors_tile, &scratch.vectors[i][0]);
+          const int64_t row = base + i;
           const int64_t row_at = row * 208;
-          ss::store_lanes<float, 16>(&factors[row_at + i], part_tile);
-        }
-      }
-
-      // products of the longer side's vectors
-      __syncthreads();
-      for (int64_t i = warp; i < 48; i += 4) {
-        double tile_1[2] = {};
-        ss::store_lanes<double2, 48>(&scratch.products[i][0], tile_1);
-        float tile_2[1] = {};
-        ss::store_lanes<float, 16>(&scratch.part[i][0], tile_2);
-      }
-
-      for (int64_t i = 0; i < 128; i += 16) {
-        __syncthreads();
-        for (int64_t j = warp; j < kept; j += 4) {
-          const int64_t row = base + j;
-          const int64_t row_at = row * 208;
-          float factors_tile[1];
-          ss::load_lanes<float, 16>(factors_tile, &factors[row_at + i]);
-          ss::store_lanes<float, 16>(&scratch.part[j][0], factors_tile);
+          ss::store_lanes<float4, 80>(&factors[row_at + 128], vectors_tile);
         }
 
-        __syncthreads();
-        ss::matmul_of_warps<4, false, true, true, 48, 48, 16>(scratch.products, scratch.part,
-            scratch.part, kept);
-      }
-
-      __syncthreads();
-      for (int64_t i = warp; i < kept; i += 4) {
-        const double weights_1 = scratch.products[i][i];
-        if (lane == 0)
-          scratch.squares[i] = weights_1;
-        const double weights_2 = sqrt(weights_1);
-        const float weights_3 = float(weights_2);
-        const float weights_4 = weights_3 * unscale;
-        const int64_t weights_5 = base + i;
-        if (lane == 0)
-          weights[weights_5] = weights_4;
-      }
-
-      // orthogonal to the rows of larger weights, and of unit length
-      int32_t numbers[2];
-      ss::iota_lanes<48>(numbers);
-      __syncthreads();
-      for (int64_t i = warp; i < kept; i += 4) {
-        const double inverse = 1.0 / sqrt(scratch.squares[i]);
-        const int32_t self = int32_t(i);
-        double products_tile[2];
-        ss::load_lanes<double2, 48>(products_tile, &scratch.products[i][0]);
-        double squares_tile[2];
-        ss::load_lanes<double2, 48>(squares_tile, &scratch.squares[0]);
-        float tile_1[2];
+        // times the matrix: the longer side
+        for (int64_t i = 0; i < 128; i += 16) {
+          for (int64_t j = warp; j < 16; j += 4) {
+            float matrices_tile[4];
+            ss::load_lanes<float4, 80>(matrices_tile, &matrices[begin_1 + (i + j) * 80]);
+            float tile_1[4];
 #pragma unroll
-        for (int e = 0; e < 2; ++e)
-         {
-          const float value_4 =
-              float(numbers[e] < self ? -(products_tile[e] * inverse / squares_tile[e]) :
-              numbers[e] == self ? inverse : 0.0);
-          tile_1[e] = value_4;
+            for (int e = 0; e < 4; ++e)
+              tile_1[e] = matrices_tile[e] * scale;
+            ss::store_lanes<float4, 80>(&scratch.chunk[j][0], tile_1);
+          }
+
+          __syncthreads();
+          ss::matmul_of_warps<4, false, true, false, 48, 16, 80>(scratch.part, scratch.vectors,
+              scratch.chunk, kept);
+          __syncthreads();
+          for (int64_t j = warp; j < kept; j += 4) {
+            float part_tile[1];
+            ss::load_lanes<float, 16>(part_tile, &scratch.part[j][0]);
+            const int64_t row = base + j;
+            const int64_t row_at = row * 208;
+            ss::store_lanes<float, 16>(&factors[row_at + i], part_tile);
+          }
         }
-        ss::store_lanes<float2, 48>(&scratch.correction[i][0], tile_1);
+
+        // products of the longer side's vectors
+        __syncthreads();
+        for (int64_t i = warp; i < 48; i += 4) {
+          double tile_1[2] = {};
+          ss::store_lanes<double2, 48>(&scratch.products[i][0], tile_1);
+          float tile_2[1] = {};
+          ss::store_lanes<float, 16>(&scratch.part[i][0], tile_2);
+        }
+
+        for (int64_t i = 0; i < 128; i += 16) {
+          __syncthreads();
+          for (int64_t j = warp; j < kept; j += 4) {
+            const int64_t row = base + j;
+            const int64_t row_at = row * 208;
+            float factors_tile[1];
+            ss::load_lanes<float, 16>(factors_tile, &factors[row_at + i]);
+            ss::store_lanes<float, 16>(&scratch.part[j][0], factors_tile);
+          }
+
+          __syncthreads();
+          ss::matmul_of_warps<4, false, true, true, 48, 48, 16>(scratch.products, scratch.part,
+              scratch.part, kept);
+        }
+
+        __syncthreads();
+        for (int64_t i = warp; i < kept; i += 4) {
+          const double weights_1 = scratch.products[i][i];
+          if (lane == 0)
+            scratch.squares[i] = weights_1;
+          const double weights_2 = sqrt(weights_1);
+          const float weights_3 = float(weights_2);
+          const float weights_4 = weights_3 * unscale;
+          const int64_t weights_5 = base + i;
+          if (lane == 0)
+            weights[weights_5] = weights_4;
+        }
+
+        // orthogonal to the rows of larger weights, and of unit length
+        int32_t numbers[2];
+        ss::iota_lanes<48>(numbers);
+        __syncthreads();
+        for (int64_t i = warp; i < kept; i += 4) {
+          const double inverse = 1.0 / sqrt(scratch.squares[i]);
+          const int32_t self = int32_t(i);
+          double products_tile[2];
+          ss::load_lanes<double2, 48>(products_tile, &scratch.products[i][0]);
+          double squares_tile[2];
+          ss::load_lanes<double2, 48>(squares_tile, &scratch.squares[0]);
+          float tile_1[2];
+#pragma unroll
+          for (int e = 0; e < 2; ++e)
+           {
+            const float value_4 =
+                float(numbers[e] < self ? -(products_tile[e] * inverse / squares_tile[e]) :
+                numbers[e] == self ? inverse : 0.0);
+            tile_1[e] = value_4;
+          }
+          ss::store_lanes<float2, 48>(&scratch.correction[i][0], tile_1);
+        }
+
+        for (int64_t i = 0; i < 128; i += 16) {
+          __syncthreads();
+          for (int64_t j = warp; j < kept; j += 4) {
+            const int64_t row = base + j;
+            const int64_t row_at = row * 208;
+            float factors_tile[1];
+            ss::load_lanes<float, 16>(factors_tile, &factors[row_at + i]);
+            ss::store_lanes<float, 16>(&scratch.part[j][0], factors_tile);
+          }
+
+          __syncthreads();
+          ss::matmul_of_warps<4, false, false, false, 48, 16, 48>(scratch.result,
+              scratch.correction, scratch.part, kept);
+          __syncthreads();
+          for (int64_t j = warp; j < kept; j += 4) {
+            float result_tile[1];
+            ss::load_lanes<float, 16>(result_tile, &scratch.result[j][0]);
+            const int64_t row = base + j;
+            const int64_t row_at = row * 208;
+            ss::store_lanes<float, 16>(&factors[row_at + i], result_tile);
+          }
+        }
+
+        if (warp == 0 && lane == 0)
+          rank[state] = int32_t(kept);
       }
-
-      for (int64_t i = 0; i < 128; i += 16) {
-        __syncthreads();
-        for (int64_t j = warp; j < kept; j += 4) {
-          const int64_t row = base + j;
-          const int64_t row_at = row * 208;
-          float factors_tile[1];
-          ss::load_lanes<float, 16>(factors_tile, &factors[row_at + i]);
-          ss::store_lanes<float, 16>(&scratch.part[j][0], factors_tile);
-        }
-
-        __syncthreads();
-        ss::matmul_of_warps<4, false, false, false, 48, 16, 48>(scratch.result, scratch.correction,
-            scratch.part, kept);
-        __syncthreads();
-        for (int64_t j = warp; j < kept; j += 4) {
-          float result_tile[1];
-          ss::load_lanes<float, 16>(result_tile, &scratch.result[j][0]);
-          const int64_t row = base + j;
-          const int64_t row_at = row * 208;
-          ss::store_lanes<float, 16>(&factors[row_at + i], result_tile);
-        }
-      }
-
-      if (warp == 0 && lane == 0)
-        rank[state] = int32_t(kept);
     }
-  }
 
-  // its singular vectors
-  if (warp == 0 && lane == 0)
-    status[state] = bits;
+    // its singular vectors
+    if (warp == 0 && lane == 0)
+      status[state] = bits;
+  }
 }
