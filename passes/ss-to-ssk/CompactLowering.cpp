@@ -263,8 +263,25 @@ void CompactLowering::gatherActive() {
 }
 
 /// Rows that are converted pass through registers, a few at a time so that their
-/// loads overlap; those of a layer with channel decays decay on the way.
+/// loads overlap; those of a layer with channel decays decay on the way. Several
+/// loads overlap only if none is under a condition: an absent row is read as the
+/// first one, where there is one.
 void CompactLowering::widenActive() {
+  const LayerShape &s = t.shape;
+  Value zero = k.index(0);
+  if (rowsInFlight == 1)
+    return widenRows();
+  k.branch(
+      k.less(zero, t.rank), [&] { widenRows(); },
+      [&] {
+        k.loop(zero, k.index(s.active), 1, [&](Value to) {
+          k.store(k.splat(k.lanes({s.dk}), k.real(0)), right.rows, {to, zero});
+          k.store(k.splat(k.lanes({s.dv}), k.real(0)), left.rows, {to, zero});
+        });
+      });
+}
+
+void CompactLowering::widenRows() {
   const LayerShape &s = t.shape;
   Value zero = k.index(0), rows = t.arguments["rows"];
   int64_t n = largestDivisor(s.active, rowsInFlight);
@@ -272,7 +289,7 @@ void CompactLowering::widenActive() {
   Value factor = s.channelDecay ? channelFactor() : Value();
   k.loop(zero, k.index(s.active), n, [&](Value first) {
     struct Widened {
-      Value to, v, u, inverse;
+      Value to, isThere, v, u, inverse;
     };
     SmallVector<Widened> widened;
     for (int64_t r = 0; r < n; ++r) {
@@ -281,19 +298,30 @@ void CompactLowering::widenActive() {
       Value isThere = k.atLeast(source, zero);
       source = k.name("source", k.select(isThere, source, zero));
       auto load = [&](Type tile, int64_t column, int64_t size) {
-        Value length = k.select(isThere, k.index(size), zero);
+        Value length = rowsInFlight == 1
+                           ? k.select(isThere, k.index(size), zero)
+                           : Value();
         return k.load(tile, rows, t.row(source, column), Value(), length);
       };
-      // An absent row is zero: what scratch has for it may be anything.
+      // What scratch has for an absent row may be anything.
       Value inverse = factor ? k.select(isThere, k.read(inverses, source), k.real(0))
                              : Value();
-      widened.push_back(
-          {to, load(keys, 0, s.dk), load(values, s.dk, s.dv), inverse});
+      widened.push_back({to, isThere, load(keys, 0, s.dk),
+                         load(values, s.dk, s.dv), inverse});
     }
     for (Widened &row : widened) {
-      Value v = factor ? scaledRows(decayedKeys(row.v, factor), row.inverse) : row.v;
+      auto orZero = [&](Value tile) {
+        if (rowsInFlight == 1)
+          return tile;
+        return k.map(tile.getType(), tile, [&](ValueRange e) {
+          return k.select(row.isThere, e[0], k.real(0));
+        });
+      };
+      Value v = orZero(row.v);
+      if (factor)
+        v = scaledRows(decayedKeys(v, factor), row.inverse);
       k.store(v, right.rows, {row.to, zero});
-      k.store(row.u, left.rows, {row.to, zero});
+      k.store(orZero(row.u), left.rows, {row.to, zero});
     }
   });
 }

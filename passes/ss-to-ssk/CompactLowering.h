@@ -92,6 +92,7 @@ private:
   void foldWeighedRows();
   void gatherActive();
   void widenActive();
+  void widenRows();
   /// Buffered keys and the log-decays up to them, a few pairs' of each.
   struct DecayedKeys {
     mlir::Value keys, decays;
