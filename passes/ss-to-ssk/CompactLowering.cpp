@@ -66,6 +66,9 @@ void CompactLowering::allocate() {
 
 void CompactLowering::split() {
   logDecay = t.runningDecay();
+  // The buffered keys come from memory while rows decay.
+  if (t.shape.channelDecay && keysInFlight() == t.shape.capacity)
+    firstKeys = loadKeys(k.index(0));
   // What takes part in the block is rounded once, when it is stored again: rows
   // of 16 and 8 bits are folded in place when the active ones have been read.
   const bool rounds = t.shape.channelDecay && t.shape.isNarrow();
@@ -79,12 +82,16 @@ void CompactLowering::split() {
   k.topK(weights, t.rank, order);
   gatherActive();
   if (rounds)
-    foldChannelDecay();
+    foldWeighedRows();
 }
 
 /// Rows that are only scaled, whose registers are free for more of them.
 int64_t CompactLowering::manyRows() const {
   return rowsInFlight > 1 ? 2 * rowsInFlight : 1;
+}
+
+Value CompactLowering::groupStride() const {
+  return manyRows() > 1 ? k.index(t.shape.rowLength()) : Value();
 }
 
 void CompactLowering::foldScalarDecay() {
@@ -107,42 +114,21 @@ void CompactLowering::overWeights(
          [&](Value i) { body(tile, i, k.name("left", k.sub(count, i))); });
 }
 
-CompactLowering::DecayedRows
-CompactLowering::decayedRows(Value v, Value factor) {
+/// Keys of rows times their decays.
+Value CompactLowering::decayedKeys(Value v, Value factor) {
+  auto multiply = [&](ValueRange e) { return k.mul(e[0], e[1]); };
   auto tile = cast<ssk::TileType>(v.getType());
-  const bool isOne = tile.getShape().size() == 1;
-  DecayedRows rows;
-  rows.v = isOne ? k.map(tile, {v, factor},
-                         [&](ValueRange e) { return k.mul(e[0], e[1]); })
-                 : k.map(tile, {v, factor}, {{0, 1}, {1}}, [&](ValueRange e) {
-                     return k.mul(e[0], e[1]);
-                   });
-  Value squares =
-      k.map(tile, rows.v, [&](ValueRange e) { return k.mul(e[0], e[0]); });
-  Value sum = k.reduceAdd(squares, isOne ? 0 : 1);
-  rows.length = k.name(
-      "length", isOne ? k.sqrt(sum) : k.map(sum.getType(), sum, [&](ValueRange e) {
-        return k.sqrt(e[0]);
-      }));
-  return rows;
+  return tile.getShape().size() == 1
+             ? k.map(tile, {v, factor}, multiply)
+             : k.map(tile, {v, factor}, {{0, 1}, {1}}, multiply);
 }
 
-/// Rows of unit length. A length of zero has no direction: the weight becomes
-/// zero and the component is dropped by truncate. NaN stays NaN.
-Value CompactLowering::unitRows(const DecayedRows &rows) {
-  auto inverseOf = [&](Value length) {
-    return k.select(k.equal(length, k.real(0)), k.real(0),
-                    k.div(k.real(1), length));
-  };
-  Type tile = rows.v.getType();
-  if (!isa<ssk::TileType>(rows.length.getType())) {
-    Value inverse = inverseOf(rows.length);
-    return k.map(tile, rows.v,
+/// Rows times the inverses of their lengths: a tile, or of one row a scalar.
+Value CompactLowering::scaledRows(Value v, Value inverse) {
+  if (!isa<ssk::TileType>(inverse.getType()))
+    return k.map(v.getType(), v,
                  [&](ValueRange e) { return k.mul(e[0], inverse); });
-  }
-  Value inverse = k.map(rows.length.getType(), rows.length,
-                        [&](ValueRange e) { return inverseOf(e[0]); });
-  return k.map(tile, {rows.v, inverse}, {{0, 1}, {0}},
+  return k.map(v.getType(), {v, inverse}, {{0, 1}, {0}},
                [&](ValueRange e) { return k.mul(e[0], e[1]); });
 }
 
@@ -151,45 +137,96 @@ Value CompactLowering::channelFactor() {
                [&](ValueRange e) { return k.exp(e[0]); });
 }
 
-void CompactLowering::overDecayedRows(
-    bool weighs,
-    llvm::function_ref<void(Value, Value, const DecayedRows &)> store) {
+/// The weights of decayed rows, which take their lengths, to scratch; returns
+/// the inverses of the lengths. A length of zero has no direction: the weight
+/// becomes zero and the component is dropped by truncate. NaN stays NaN.
+Value CompactLowering::weighRows(Value v, Value w, Value i, Value limit) {
+  auto tile = cast<ssk::TileType>(v.getType());
+  const bool isOne = tile.getShape().size() == 1;
+  Value squares =
+      k.map(tile, v, [&](ValueRange e) { return k.mul(e[0], e[0]); });
+  Value sum = k.reduceAdd(squares, isOne ? 0 : 1);
+  auto inverseOf = [&](Value length) {
+    return k.select(k.equal(length, k.real(0)), k.real(0),
+                    k.div(k.real(1), length));
+  };
+  if (isOne) {
+    Value length = k.name("length", k.sqrt(sum));
+    Value inverse = k.name("inverse", inverseOf(length));
+    k.write(k.mul(w, length), weights, i);
+    if (inverses)
+      k.write(inverse, inverses, i);
+    return inverse;
+  }
+  // A root and a quotient in every lane for every row would be a dozen
+  // instructions and a branch each: a lane takes one row's.
+  const int64_t n = tile.getShape()[0];
+  Type perLane = k.lanes({n});
+  Value memory = inverses ? inverses : inversesOfGroup;
+  Value at = inverses ? i : k.index(0);
+  k.store(sum, memory, at);
+  Value length = k.name("length", k.map(perLane, k.load(perLane, memory, at),
+                                        [&](ValueRange e) { return k.sqrt(e[0]); }));
+  k.store(k.map(perLane, length, [&](ValueRange e) { return inverseOf(e[0]); }),
+          memory, at);
+  k.store(k.map(perLane, {w, length},
+                [&](ValueRange e) { return k.mul(e[0], e[1]); }),
+          weights, i, Value(), limit);
+  return inverses ? Value() : k.load(k.replicated({n}), memory, at);
+}
+
+void CompactLowering::overKeys(
+    llvm::function_ref<void(Value v, Value i, Value limit)> body) {
   const LayerShape &s = t.shape;
-  int64_t n = manyRows();
-  Type tile = k.lanes({n, s.dk}), numbers = k.replicated({n});
-  Value stride = k.index(s.rowLength()), factor = channelFactor();
+  const int64_t n = manyRows();
+  Value factor = channelFactor(), rows = t.arguments["rows"];
   k.loop(k.index(0), t.rank, n, [&](Value i) {
     Value limit = n == 1 ? Value() : k.name("left", k.sub(t.rank, i));
-    Value v = k.load(tile, t.arguments["rows"], t.row(i, 0), stride, limit);
-    Value w = weighs ? k.load(numbers, t.arguments["weights"], k.add(t.base, i),
-                              Value(), limit)
-                     : Value();
-    const DecayedRows rows = decayedRows(v, factor);
-    if (store)
-      store(i, limit, rows);
-    if (weighs)
-      k.store(k.map(numbers, {w, rows.length},
-                    [&](ValueRange e) { return k.mul(e[0], e[1]); }),
-              weights, i, Value(), limit);
+    Type tile = n == 1 ? t.keyTile() : k.lanes({n, s.dk});
+    Value v = k.load(tile, rows, t.row(i, 0), groupStride(), limit);
+    body(decayedKeys(v, factor), i, limit);
   });
+}
+
+/// Rows of 32 bits: read and written once.
+void CompactLowering::foldChannelDecay() {
+  k.note("fold the decays into the rows' keys, their lengths into the weights");
+  if (manyRows() > 1)
+    inversesOfGroup =
+        k.name("inverses_of_group", k.shared({manyRows()}, k.f32()));
+  Value stride = groupStride();
+  overKeys([&](Value v, Value i, Value limit) {
+    Value inverse = weighRows(v, storedWeights(i, limit), i, limit);
+    t.storeRow(scaledRows(v, inverse), i, 0, stride, limit);
+  });
+}
+
+Value CompactLowering::storedWeights(Value i, Value limit) {
+  Value memory = t.arguments["weights"], at = k.add(t.base, i);
+  return limit ? k.load(k.lanes({manyRows()}), memory, at, Value(), limit)
+               : k.read(memory, at);
 }
 
 void CompactLowering::weighDecayedRows() {
   k.note("the weights that decayed rows have");
-  overDecayedRows(/*weighs=*/true, nullptr);
+  // The last group is whole there.
+  const int64_t n = manyRows();
+  inverses = k.name("inverses", k.shared({(t.shape.rankBound + n - 1) / n * n}, k.f32()));
+  overKeys([&](Value v, Value i, Value limit) {
+    weighRows(v, storedWeights(i, limit), i, limit);
+  });
 }
 
-void CompactLowering::foldChannelDecay() {
-  const bool isWeighed = t.shape.isNarrow();
-  k.note(isWeighed
-             ? "fold the decays into the rows' keys"
-             : "fold the decays into the rows' keys, their lengths into the "
-               "weights");
-  Value stride = k.index(t.shape.rowLength());
-  overDecayedRows(!isWeighed,
-                  [&](Value i, Value limit, const DecayedRows &rows) {
-                    t.storeRow(unitRows(rows), i, 0, stride, limit);
-                  });
+/// Rows of 16 and 8 bits, whose lengths are known by now.
+void CompactLowering::foldWeighedRows() {
+  k.note("fold the decays into the rows' keys");
+  Value stride = groupStride();
+  overKeys([&](Value v, Value i, Value limit) {
+    Value inverse =
+        limit ? k.load(k.replicated({manyRows()}), inverses, i)
+              : k.read(inverses, i);
+    t.storeRow(scaledRows(v, inverse), i, 0, stride, limit);
+  });
 }
 
 void CompactLowering::gatherActive() {
@@ -226,8 +263,25 @@ void CompactLowering::gatherActive() {
 }
 
 /// Rows that are converted pass through registers, a few at a time so that their
-/// loads overlap; those of a layer with channel decays decay on the way.
+/// loads overlap; those of a layer with channel decays decay on the way. Several
+/// loads overlap only if none is under a condition: an absent row is read as the
+/// first one, where there is one.
 void CompactLowering::widenActive() {
+  const LayerShape &s = t.shape;
+  Value zero = k.index(0);
+  if (rowsInFlight == 1)
+    return widenRows();
+  k.branch(
+      k.less(zero, t.rank), [&] { widenRows(); },
+      [&] {
+        k.loop(zero, k.index(s.active), 1, [&](Value to) {
+          k.store(k.splat(k.lanes({s.dk}), k.real(0)), right.rows, {to, zero});
+          k.store(k.splat(k.lanes({s.dv}), k.real(0)), left.rows, {to, zero});
+        });
+      });
+}
+
+void CompactLowering::widenRows() {
   const LayerShape &s = t.shape;
   Value zero = k.index(0), rows = t.arguments["rows"];
   int64_t n = largestDivisor(s.active, rowsInFlight);
@@ -235,7 +289,7 @@ void CompactLowering::widenActive() {
   Value factor = s.channelDecay ? channelFactor() : Value();
   k.loop(zero, k.index(s.active), n, [&](Value first) {
     struct Widened {
-      Value to, v, u;
+      Value to, isThere, v, u, inverse;
     };
     SmallVector<Widened> widened;
     for (int64_t r = 0; r < n; ++r) {
@@ -244,15 +298,30 @@ void CompactLowering::widenActive() {
       Value isThere = k.atLeast(source, zero);
       source = k.name("source", k.select(isThere, source, zero));
       auto load = [&](Type tile, int64_t column, int64_t size) {
-        Value length = k.select(isThere, k.index(size), zero);
+        Value length = rowsInFlight == 1
+                           ? k.select(isThere, k.index(size), zero)
+                           : Value();
         return k.load(tile, rows, t.row(source, column), Value(), length);
       };
-      widened.push_back({to, load(keys, 0, s.dk), load(values, s.dk, s.dv)});
+      // What scratch has for an absent row may be anything.
+      Value inverse = factor ? k.select(isThere, k.read(inverses, source), k.real(0))
+                             : Value();
+      widened.push_back({to, isThere, load(keys, 0, s.dk),
+                         load(values, s.dk, s.dv), inverse});
     }
     for (Widened &row : widened) {
-      Value v = factor ? unitRows(decayedRows(row.v, factor)) : row.v;
+      auto orZero = [&](Value tile) {
+        if (rowsInFlight == 1)
+          return tile;
+        return k.map(tile.getType(), tile, [&](ValueRange e) {
+          return k.select(row.isThere, e[0], k.real(0));
+        });
+      };
+      Value v = orZero(row.v);
+      if (factor)
+        v = scaledRows(decayedKeys(v, factor), row.inverse);
       k.store(v, right.rows, {row.to, zero});
-      k.store(row.u, left.rows, {row.to, zero});
+      k.store(orZero(row.u), left.rows, {row.to, zero});
     }
   });
 }
@@ -281,26 +350,42 @@ void CompactLowering::concat() {
     separateSink();
 }
 
+int64_t CompactLowering::keysInFlight() const {
+  return largestDivisor(t.shape.capacity, manyRows());
+}
+
+CompactLowering::DecayedKeys CompactLowering::loadKeys(Value j) {
+  Type tile = k.lanes({keysInFlight(), t.shape.dk});
+  Value stride = k.index(t.shape.dk), zero = k.index(0);
+  Value isThere = k.less(j, t.count);
+  Value limit = k.name("left", k.select(isThere, k.sub(t.count, j), zero));
+  return {k.load(tile, t.arguments["buffer_k"], t.bufferK(j), stride, limit),
+          k.load(tile, t.arguments["buffer_g"], t.bufferG(j), stride, limit)};
+}
+
 /// The keys of the pairs of a layer with channel decays, with what they lost
 /// since.
 void CompactLowering::foldKeys() {
   const LayerShape &s = t.shape;
-  int64_t n = largestDivisor(s.capacity, manyRows());
-  Type tile = k.lanes({n, s.dk});
-  Value stride = k.index(s.dk);
-  k.loop(k.index(0), k.index(s.capacity), n, [&](Value j) {
-    Value isThere = k.less(j, t.count);
-    Value limit = k.name("left", k.select(isThere, k.sub(t.count, j), k.index(0)));
-    Value key = k.load(tile, t.arguments["buffer_k"], t.bufferK(j), stride, limit);
-    Value g = k.load(tile, t.arguments["buffer_g"], t.bufferG(j), stride, limit);
-    key = k.map(tile, {key, g, logDecay}, {{0, 1}, {0, 1}, {1}}, [&](ValueRange e) {
+  Type tile = k.lanes({keysInFlight(), s.dk});
+  auto fold = [&](Value j, DecayedKeys keys) {
+    // A map of its own: inside the select it would be a branch for every element.
+    Value factor = k.map(tile, {keys.decays, logDecay}, {{0, 1}, {1}}, [&](ValueRange e) {
+      return k.exp(k.sub(e[1], e[0]));
+    });
+    Value key = k.map(tile, {keys.keys, factor}, [&](ValueRange e) {
       // An absent pair's key is zero, whatever its decay.
       Value isZero = k.equal(e[0], k.real(0));
-      return k.select(isZero, k.real(0), k.mul(e[0], k.exp(k.sub(e[2], e[1]))));
+      return k.select(isZero, k.real(0), k.mul(e[0], e[1]));
     });
     Value row = k.name("row", k.add(j, k.index(s.active)));
     k.store(key, right.rows, {row, k.index(0)});
-  });
+  };
+  if (firstKeys.keys)
+    fold(k.index(0), firstKeys);
+  else
+    k.loop(k.index(0), k.index(s.capacity), keysInFlight(),
+           [&](Value j) { fold(j, loadKeys(j)); });
 }
 
 /// The weights of the pairs: a scalar decay, or 1 where it is in the keys; 0 of

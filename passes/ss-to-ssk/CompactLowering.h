@@ -76,27 +76,32 @@ private:
   /// Writes how many components of content the state has now.
   void writeRank(mlir::Value rank);
   void foldScalarDecay();
-  /// Keys of rows times their decays, and their lengths (a tile, or of one row
-  /// a scalar).
-  struct DecayedRows {
-    mlir::Value v, length;
-  };
-  DecayedRows decayedRows(mlir::Value v, mlir::Value factor);
-  mlir::Value unitRows(const DecayedRows &rows);
+  mlir::Value decayedKeys(mlir::Value v, mlir::Value factor);
+  mlir::Value scaledRows(mlir::Value v, mlir::Value inverse);
   mlir::Value channelFactor();
-  /// Decays all stored rows, a few at a time; their weights go to scratch where
-  /// `weighs` says so. `store` (or null) gets the first one's number and how
-  /// many are left (null: one at a time).
-  void overDecayedRows(
-      bool weighs,
-      llvm::function_ref<void(mlir::Value, mlir::Value, const DecayedRows &)>
-          store);
+  mlir::Value storedWeights(mlir::Value i, mlir::Value limit);
+  /// Null where `inverses` has them.
+  mlir::Value weighRows(mlir::Value v, mlir::Value w, mlir::Value i,
+                        mlir::Value limit);
+  /// Calls `body` with the decayed keys of all stored rows, a few at a time, the
+  /// first one's number and how many are left (null: one at a time).
+  void overKeys(
+      llvm::function_ref<void(mlir::Value, mlir::Value, mlir::Value)> body);
   void weighDecayedRows();
   void foldChannelDecay();
+  void foldWeighedRows();
   void gatherActive();
   void widenActive();
+  void widenRows();
+  /// Buffered keys and the log-decays up to them, a few pairs' of each.
+  struct DecayedKeys {
+    mlir::Value keys, decays;
+  };
+  int64_t keysInFlight() const;
+  DecayedKeys loadKeys(mlir::Value j);
   void foldKeys();
   int64_t manyRows() const;
+  mlir::Value groupStride() const; ///< of manyRows(); null: a single one
   void weighPairs();
   mlir::Value matrix(llvm::StringRef name) {
     return k.name(name, k.shared({m, m}, k.f64()));
@@ -179,6 +184,10 @@ private:
   mlir::Value logDecay;               ///< of the whole buffer
   mlir::Value weights;                ///< [rank bound] f32, active ones -1 later
   mlir::Value order;                  ///< [active] i32: rows of the active ones
+  // Layers with a decay a channel only.
+  DecayedKeys firstKeys;     ///< all pairs', under way; or null
+  mlir::Value inverses;      ///< [rank bound] f32: of decayed lengths; narrow rows
+  mlir::Value inversesOfGroup; ///< f32: the same of a group of rows of 32 bits
   BlockSide left, right;
   mlir::Value blockWeights;
   std::optional<ss::Side> firstSide; ///< that has been orthogonalised
