@@ -163,15 +163,17 @@ gdn_init_h32_kh16_128x128_a8_b8_f32_d8a5c104(
       for (int64_t i = warp; i < 48; i += 8) {
         double tile_1[2] = {};
         ss::store_lanes<double2, 48>(&scratch.products[i][0], tile_1);
+        float tile_2[1] = {};
+        ss::store_lanes<float, 16>(&scratch.part[i][0], tile_2);
       }
 
       for (int64_t i = 0; i < 128; i += 16) {
         __syncthreads();
-        for (int64_t j = warp; j < 48; j += 8) {
+        for (int64_t j = warp; j < kept; j += 8) {
           const int64_t row = base + j;
           const int64_t row_at = row * 256;
           float factors_tile[1];
-          ss::load_lanes<float, 16>(factors_tile, &factors[row_at + i], j < kept ? 16 : 0);
+          ss::load_lanes<float, 16>(factors_tile, &factors[row_at + i]);
           ss::store_lanes<float, 16>(&scratch.part[j][0], factors_tile);
         }
 
@@ -218,11 +220,11 @@ gdn_init_h32_kh16_128x128_a8_b8_f32_d8a5c104(
 
       for (int64_t i = 0; i < 128; i += 16) {
         __syncthreads();
-        for (int64_t j = warp; j < 48; j += 8) {
+        for (int64_t j = warp; j < kept; j += 8) {
           const int64_t row = base + j;
           const int64_t row_at = row * 256;
           float factors_tile[1];
-          ss::load_lanes<float, 16>(factors_tile, &factors[row_at + i], j < kept ? 16 : 0);
+          ss::load_lanes<float, 16>(factors_tile, &factors[row_at + i]);
           ss::store_lanes<float, 16>(&scratch.part[j][0], factors_tile);
         }
 

@@ -161,15 +161,17 @@ mamba2_init_h96_kh8_80x128_a8_b8_f32_5dc762ae(
       for (int64_t i = warp; i < 48; i += 4) {
         double tile_1[2] = {};
         ss::store_lanes<double2, 48>(&scratch.products[i][0], tile_1);
+        float tile_2[1] = {};
+        ss::store_lanes<float, 16>(&scratch.part[i][0], tile_2);
       }
 
       for (int64_t i = 0; i < 128; i += 16) {
         __syncthreads();
-        for (int64_t j = warp; j < 48; j += 4) {
+        for (int64_t j = warp; j < kept; j += 4) {
           const int64_t row = base + j;
           const int64_t row_at = row * 208;
           float factors_tile[1];
-          ss::load_lanes<float, 16>(factors_tile, &factors[row_at + i], j < kept ? 16 : 0);
+          ss::load_lanes<float, 16>(factors_tile, &factors[row_at + i]);
           ss::store_lanes<float, 16>(&scratch.part[j][0], factors_tile);
         }
 
@@ -216,11 +218,11 @@ mamba2_init_h96_kh8_80x128_a8_b8_f32_5dc762ae(
 
       for (int64_t i = 0; i < 128; i += 16) {
         __syncthreads();
-        for (int64_t j = warp; j < 48; j += 4) {
+        for (int64_t j = warp; j < kept; j += 4) {
           const int64_t row = base + j;
           const int64_t row_at = row * 208;
           float factors_tile[1];
-          ss::load_lanes<float, 16>(factors_tile, &factors[row_at + i], j < kept ? 16 : 0);
+          ss::load_lanes<float, 16>(factors_tile, &factors[row_at + i]);
           ss::store_lanes<float, 16>(&scratch.part[j][0], factors_tile);
         }
 

@@ -204,13 +204,17 @@ sanitizer() {
 sanitized_suite() {
   heading "Conformance suite under the compute sanitizer"
   local tool filter='*/cuda_hybrid_relative_qr:*/cuda_mixed_sink:*/cuda_init_hybrid'
+  local suite=(--packages "$bundle/conformance" --gtest_filter="$filter" --gtest_brief=1)
   # Kernels are compiled and cached before: the tools slow down everything.
-  tests "the same tests without a tool" 150 "$bundle/bin/conformance_tests" \
-    --packages "$bundle/conformance" --gtest_filter="$filter" --gtest_brief=1
+  export SS_SHARDS=$work/sanitized
+  tests "the same tests without a tool" 150 bash -c 'shards "$@"' shards "$(workers)" \
+    "$bundle/bin/conformance_tests" "${suite[@]}"
   for tool in memcheck racecheck; do
-    tests "conformance, $tool" 400 compute-sanitizer --tool $tool --error-exitcode 9 \
-      "$bundle/bin/conformance_tests" --packages "$bundle/conformance" \
-      --gtest_filter="$filter" --gtest_brief=1
+    tests "conformance, $tool" 500 bash -c 'shards "$@"' shards "$(workers)" \
+      compute-sanitizer --tool $tool --error-exitcode 9 "$bundle/bin/conformance_tests" \
+      "${suite[@]}"
+    grep -hE '(ERROR|RACECHECK) SUMMARY|Race reported' "$log" | sort | uniq -c | sort -rn |
+      head -n 20 | quote
   done
 }
 

@@ -249,7 +249,10 @@ BlockArgument KernelPrinter::getWorkCount() {
 /// kernel has one.
 void KernelPrinter::openProgramLoop(StringRef first, int64_t perBlock) {
   StringRef end = "programs";
-  if (BlockArgument count = getWorkCount()) {
+  BlockArgument count = getWorkCount();
+  // A block's warps leave together, and an end that is kept takes registers.
+  const bool returns = count && info.warps > 1 && !spread;
+  if (count && !returns) {
     out.line("const int64_t program_end = min(programs, int64_t(" +
              getName(count) + "[0]));");
     end = "program_end";
@@ -257,13 +260,18 @@ void KernelPrinter::openProgramLoop(StringRef first, int64_t perBlock) {
   std::string step = "int64_t(gridDim.x)";
   if (perBlock > 1)
     step += " * " + std::to_string(perBlock);
-  out.line("const int64_t program_step = " + step + ";");
+  if (!returns)
+    out.line("const int64_t program_step = " + step + ";");
   // A task is a program or, of one with an independent loop, an iteration of it.
   std::string task = spread ? "task" : "program", tasks = end.str();
   if (spread)
     tasks += " * " + std::to_string(getIterations(spread));
   out.open("for (int64_t " + task + " = " + first + "; " + task + " < " + tasks + "; " + task +
-           " += program_step)");
+           " += " + (returns ? StringRef(step) : "program_step") + ")");
+  if (returns) {
+    out.line("if (program >= int64_t(" + getName(count) + "[0]))");
+    out.line("  return;");
+  }
   if (spread)
     out.line("const int64_t program = task / " + Twine(getIterations(spread)) + ";");
   // Other lanes may still read what the last program left in the scratch.

@@ -15,6 +15,10 @@ inline constexpr llvm::StringLiteral kConstantNameAttr = "ssk.constant_name";
 /// Attribute (i64) of a loop: it is printed with `#pragma unroll N`.
 inline constexpr llvm::StringLiteral kUnrollAttr = "ssk.unroll";
 
+/// Attribute (array of strings) of a kernel: routines of the device library
+/// ("matmul", "orthogonalize") that it has at every use, instead of calling them.
+inline constexpr llvm::StringLiteral kRepeatedAttr = "ssk.repeated";
+
 } // namespace sinkstate::ssk
 
 #endif // SINKSTATE_DIALECT_SSK_SSKNAMES_H

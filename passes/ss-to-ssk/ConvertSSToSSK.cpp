@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "KernelTuning.h"
 #include "Lowerings.h"
+#include "dialect/ssk/SSKNames.h"
 #include "dialect/ssk/SSKWarps.h"
 #include "passes/ss-to-ssk/Passes.h"
 #include "passes/ssk/ScratchLayout.h"
@@ -177,6 +178,13 @@ struct ConvertSSToSSK final
         remark << ", " << tuning.programsPerBlock << " warps a block";
       if (tuning.residentBlocks)
         remark << ", " << *tuning.residentBlocks << " resident blocks";
+      if (tuning.repeatsOrthogonalize || tuning.repeatsMatmul)
+        remark << ", with "
+               << (tuning.repeatsMatmul ? tuning.repeatsOrthogonalize
+                                              ? "products and orthogonalisation"
+                                              : "products"
+                                        : "orthogonalisation")
+               << " at every use";
     }
     remark << " (" << device << ": " << tuning.reason << ")";
     if (role == "compact" && choices.sparesScratch)
@@ -247,8 +255,18 @@ struct ConvertSSToSSK final
       kernel.setMinBlocks(tuning.residentBlocks);
     if (tuning.warps > 1)
       kernel.setWarps(tuning.warps);
+    SmallVector<StringRef> repeated;
+    if (tuning.repeatsMatmul)
+      repeated.push_back("matmul");
+    if (tuning.repeatsOrthogonalize)
+      repeated.push_back("orthogonalize");
+    if (!repeated.empty())
+      kernel->setAttr(ssk::kRepeatedAttr, builder.getStrArrayAttr(repeated));
     if (roleName.getValue() == "densify" && !shape.isNarrow())
-      allowOverlap(kernel); // a dense state is folded in place
+      allowOverlap(kernel, {"rows", "out"}); // a dense state is folded in place
+    // Read twice, which compilers would otherwise know to be the same.
+    if (roleName.getValue() == "init")
+      allowOverlap(kernel, {"work", "row_base", "matrix_base"});
     promiseAlignment(kernel, shape);
     Block *body = &kernel.getBody().front();
     builder.setInsertionPointToEnd(body);
@@ -290,9 +308,9 @@ struct ConvertSSToSSK final
         kernel.setArgAttr(i, ssk::SSKDialect::kDivisibleByAttr, builder.getI64IntegerAttr(4));
   }
 
-  static void allowOverlap(ssk::KernelOp kernel) {
+  static void allowOverlap(ssk::KernelOp kernel, ArrayRef<StringRef> names) {
     for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i)
-      if (llvm::is_contained({"rows", "out"}, kernel.getArgumentName(i)))
+      if (llvm::is_contained(names, kernel.getArgumentName(i)))
         kernel.setArgAttr(i, ssk::SSKDialect::kMayAliasAttr,
                           UnitAttr::get(kernel.getContext()));
   }

@@ -51,6 +51,7 @@ private:
   int64_t longSide() const { return isLeft ? 0 : s.dk; }
 
   void allocate();
+  void locate();
   void overChunks(llvm::function_ref<void(Value first)> body);
   void loadChunk(Value first, Value scale);
   void loadFound(Value first, Value kept);
@@ -160,14 +161,11 @@ Value Init::powerOf(Value largest, Value &unscale) {
   return k.name("scale", power(k.sub(k.integer(254), exponent)));
 }
 
-/// Elements from `first` on of the found vectors of the longer side to `part`;
-/// the rows behind them become zero.
+/// Elements from `first` on of the found vectors of the longer side to `part`.
 void Init::loadFound(Value first, Value kept) {
-  k.overWarps(k.index(most), [&](Value i) {
-    Value limit = k.select(k.less(i, kept), k.index(width), k.index(0));
+  k.overWarps(kept, [&](Value i) {
     Value at = k.add(t.row(i, longSide()), first);
-    k.store(k.load(row(width), arg("factors"), at, Value(), limit), part,
-            {i, k.index(0)});
+    k.store(k.load(row(width), arg("factors"), at), part, {i, k.index(0)});
   });
 }
 
@@ -196,6 +194,8 @@ void Init::gramOfFound(Value kept) {
   k.note("products of the longer side's vectors");
   k.overWarps(k.index(most), [&](Value i) {
     k.store(k.splat(row(most, k.f64()), k.wide(0)), products, {i, k.index(0)});
+    // Rows that are not found stay so: in a product they would not go with 0.
+    k.store(k.splat(row(width), k.real(0)), part, {i, k.index(0)});
   });
   overChunks([&](Value first) {
     loadFound(first, kept);
@@ -255,10 +255,19 @@ void Init::poison() {
   k.write(k.integer(1), arg("rank"), t.state);
 }
 
+/// Where the program's matrix is, and where its factors will be. Read once more behind
+/// the decomposition: it takes all registers there are.
+void Init::locate() {
+  t.locateState(k.name("state", k.toIndex(k.read(arg("work"), program))));
+  t.base = k.name("base", k.toIndex(k.read(arg("row_base"), t.state)));
+  base = k.name("begin", k.toIndex(k.read(arg("matrix_base"), program)));
+}
+
 void Init::run() {
   allocate();
-  base = k.name("begin", k.toIndex(k.read(arg("matrix_base"), program)));
+  locate();
   Value bits = multiplyOut();
+  locate();
   Value broken =
       k.less(k.integer(0), k.bitAnd(bits, k.integer(SS_STATUS_NOT_FINITE)));
   k.branch(
@@ -291,11 +300,8 @@ LogicalResult lowerInit(ss::FusedOp fused, const LayerShape &shape,
            << shape.dv << " x " << shape.dk << ", expected a side of at most "
            << SS_GRAM_MOST_ROWS
            << ": compile without init, and the runtime decomposes on the host";
-  overWork(k, arguments, [&](Value program, Value state) {
+  overWork(k, arguments, [&](Value program, Value) {
     StateTables tables(k, shape, arguments);
-    tables.locateState(state);
-    tables.base =
-        k.name("base", k.toIndex(k.read(arguments["row_base"], tables.state)));
     Init(tables, program).run();
   });
   return success();

@@ -21,6 +21,8 @@ enum class Kernels {
   decodeChannels,     ///< with a decay per key channel
   decodeDelta,
   compactSmall, ///< without the delta rule, blocks of up to 16 components
+  compactChannels, ///< such blocks with a decay per key channel
+  compact,         ///< such blocks
   initWide, ///< whose Gram matrix leaves room for one block
   init
 };
@@ -84,11 +86,35 @@ static const Row kRows[] = {
       "19.4 to 8.9 us at B = 8"}},
     {"sm_90",
      Kernels::compactSmall,
+     Elements::narrow,
+     {4, 1, 1, 16,
+      "as in f32, and products and orthogonalisation at every use: what compactions "
+      "add to a step 37.2 to 34.7 us on an H200 (B = 128, ranks nemo4b, f16)",
+      /*asksAhead=*/false, /*formsKept=*/false, /*warps=*/1,
+      /*repeatsOrthogonalize=*/true, /*repeatsMatmul=*/true}},
+    {"sm_90",
+     Kernels::compactSmall,
      Elements::any,
      {4, 1, 1, 16,
       "128 registers instead of 168 leave more to the decodes that run beside "
       "it: 2 to 5 % of a step on an H200 (B = 128, ranks nemo4b); under the "
       "delta rule 1 to 4 % slower"}},
+    {"sm_90",
+     Kernels::compactChannels,
+     Elements::f32,
+     {4, 1, 1, std::nullopt,
+      "orthogonalisation at every use: what compactions add to a step 20.7 to 16.3 "
+      "us on an H200 (B = 128, ranks qwen9b), products too 18.3",
+      /*asksAhead=*/false, /*formsKept=*/false, /*warps=*/1,
+      /*repeatsOrthogonalize=*/true}},
+    {"sm_90",
+     Kernels::compact,
+     Elements::narrow,
+     {4, 1, 1, std::nullopt,
+      "products and orthogonalisation at every use: what compactions add to a step "
+      "14.6 to 13.2 us (gdn) and 32.2 to 30.8 (kda) on an H200 (B = 128, f16)",
+      /*asksAhead=*/false, /*formsKept=*/false, /*warps=*/1,
+      /*repeatsOrthogonalize=*/true, /*repeatsMatmul=*/true}},
     {"sm_90",
      Kernels::initWide,
      Elements::any,
@@ -138,6 +164,10 @@ static bool fits(Kernels kernels, StringRef role, const LayerShape &shape) {
     return role == "init" && std::min(shape.dv, shape.dk) > 96;
   case Kernels::init:
     return role == "init";
+  case Kernels::compactChannels:
+    return role == "compact" && shape.channelDecay && shape.block() <= 16;
+  case Kernels::compact:
+    return role == "compact" && shape.block() <= 16;
   case Kernels::compactSmall: // larger ones would spill kilobytes
     return role == "compact" && !shape.delta && shape.block() <= 16;
   }

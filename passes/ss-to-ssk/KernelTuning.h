@@ -39,6 +39,10 @@ struct KernelTuning {
   /// Warps that work on one state together, on a GPU. With more than one a block is
   /// one program.
   int64_t warps = 1;
+  /// Whether a compaction on a GPU has these routines at every use, instead of calling
+  /// them: more to compile, and more registers for what lives across them.
+  bool repeatsOrthogonalize = false;
+  bool repeatsMatmul = false;
 };
 
 /// The devices of the table: "cpu" and GPU architectures, such as "sm_90".

@@ -121,7 +121,7 @@ RequestStyle rankFallsAt(int64_t token) {
 }
 
 // On every device, in every storage that holds matrices: states of full rank go
-// dense, and come back at the sixteenth fold after their rank fell, or soon after
+// dense, and come back at the first attempt after their rank fell, or soon after
 // where many try at once.
 TEST_P(ComingBack, StatesOfLowRankAreFactorsAgain) {
   constexpr int kMost = 600;

@@ -11,6 +11,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <deque>
 #include <fstream>
 #include <stdexcept>
@@ -21,12 +22,17 @@ namespace {
 struct Entry {
   ss_cpu_kernel run;
   size_t arguments;
+  int64_t programsPerBlock;
+  bool loops;
 };
 
-void runEntry(void *context, void *const *parameters, unsigned) {
+/// As many programs as the grid has, or all where each block goes on to more.
+void runEntry(void *context, void *const *parameters, unsigned blocks) {
   const Entry &entry = *static_cast<const Entry *>(context);
+  const int64_t all = *static_cast<const int64_t *>(parameters[entry.arguments]);
+  const int64_t ofGrid = int64_t(blocks) * entry.programsPerBlock;
   entry.run(parameters, ss_cpu_routines(), 0,
-            *static_cast<const int64_t *>(parameters[entry.arguments]));
+            entry.loops ? all : std::min(all, ofGrid));
 }
 
 void registerPackage(const std::string &folder) {
@@ -47,7 +53,8 @@ void registerPackage(const std::string &folder) {
     }
     entries.push_back(
         {reinterpret_cast<ss_cpu_kernel>(dlsym(code, name.c_str())),
-         sizes.size()});
+         sizes.size(), kernel.value("programs_per_block", int64_t(1)),
+         kernel.value("loops", false)});
     sizes.push_back(sizeof(int64_t));
     fake_add_kernel(name.c_str(), sizes.data(), sizes.size(), runEntry,
                     &entries.back());

@@ -33,79 +33,86 @@ constexpr float kDone = 4e-6f, kDoneOfShare = 1e-3f;
 constexpr float kHalf = 0.5f; // of the least wanted length: shorter rows are not wanted
 constexpr int kMaxSweeps = 24;
 
-/// Lanes that have a row together: as many as the warps have for M / 2 pairs,
-/// but four at least, as fewer would each hold too much of two rows for the
-/// registers of many warps.
-__device__ constexpr int lanes_of_row(int rows, int warps) {
-  return 64 * warps >= 8 * rows ? 8 : 4;
+/// Lanes that have a row together, in two halves.
+constexpr int kGroup = 8, kHalfGroup = kGroup / 2;
+
+/// Elements that a lane loads at a time: as many as leave no lane without.
+__device__ constexpr int elements_at_once(int m, int ld) {
+  for (int width = 4; width > 1; width /= 2)
+    if (m % (width * kGroup) == 0 && ld % width == 0)
+      return width;
+  return 1;
 }
+
+/// Elements that are accessed as one.
+template <int Width> struct alignas(Width * sizeof(float)) Elements {
+  float of[Width];
+};
 
 /// The part of a row of M floats that a lane holds; a group of lanes has the
 /// row.
-template <int W, int M, int LD> struct Slice {
-  static constexpr int group = lanes_of_row(M, W), groups = kLanes / group;
-  static constexpr int width = M % 4 == 0 && LD % 4 == 0 ? 4 : 1;
-  static constexpr int steps = (M + group * width - 1) / (group * width), size = steps * width;
+template <int M, int LD> struct Slice {
+  static constexpr int groups = kLanes / kGroup, width = elements_at_once(M, LD);
+  static constexpr int steps = (M + kGroup * width - 1) / (kGroup * width), size = steps * width;
 
-  /// The group of this lane in its warp, and the lane in it.
-  static __device__ __forceinline__ int number() { return lane() / group; }
-  /// A game for each group of the warp. Eight lanes access memory at a time:
-  /// their rows are so far apart that they are in different banks.
+/// The group of this lane in its warp, and the lane in it.
+  static __device__ __forceinline__ int number() { return lane() / kGroup; }
+  /// A game for each group of the warp. Of eight bytes, half a warp's lanes access memory at a
+  /// time: the two rows of a game's block are so far from another's that they are in other banks.
   static __device__ __forceinline__ int game() {
-    constexpr int atOnce = 8 / group, block = atOnce * rows_apart();
-    if constexpr (block == 1 || groups % block != 0)
-      return number();
-    const int inBlock = number() % block;
-    return number() - inBlock + inBlock % atOnce * rows_apart() + inBlock / atOnce;
+    if constexpr (width == 2 && 4 * LD % 32 == 16)
+      return number() % 2 * 2 + number() / 2;
+    return number();
   }
-  static __device__ constexpr int rows_apart() {
-    for (int apart = 1; apart <= 8 && width == 4 && group < 8; ++apart)
-      if (apart * LD % 32 == 4 * group || apart * LD % 32 == 32 - 4 * group)
-        return apart;
-    return 1;
-  }
-  static __device__ __forceinline__ int place() { return lane() % group; }
-  static __device__ __forceinline__ int first(int step) { return (step * group + place()) * width; }
+  static __device__ __forceinline__ int place() { return lane() % kGroup; }
+  static __device__ __forceinline__ bool is_second_half() { return place() >= kHalfGroup; }
+  static __device__ __forceinline__ int first(int step) { return (step * kGroup + place()) * width; }
   /// Zeros where the row is not there. It is not read then: another warp may write in its place.
   static __device__ __forceinline__ void load(float (&x)[size], const float *row, bool isThere) {
 #pragma unroll
     for (int step = 0; step < steps; ++step) {
       const int at = first(step);
-      if constexpr (width == 4) {
-        const float4 four = isThere && at < M ? *reinterpret_cast<const float4 *>(row + at)
-                                              : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        x[4 * step] = four.x, x[4 * step + 1] = four.y;
-        x[4 * step + 2] = four.z, x[4 * step + 3] = four.w;
-      } else {
-        x[step] = isThere && at < M ? row[at] : 0.0f;
-      }
+      Elements<width> some = {};
+      if (isThere && (M % (kGroup * width) == 0 || at < M))
+        some = *reinterpret_cast<const Elements<width> *>(row + at);
+#pragma unroll
+      for (int e = 0; e < width; ++e)
+        x[width * step + e] = some.of[e];
     }
   }
   static __device__ __forceinline__ void store(float *row, const float (&x)[size]) {
 #pragma unroll
     for (int step = 0; step < steps; ++step) {
       const int at = first(step);
-      if (at >= M)
+      if (M % (kGroup * width) != 0 && at >= M)
         continue;
-      if constexpr (width == 4)
-        *reinterpret_cast<float4 *>(row + at) =
-            make_float4(x[4 * step], x[4 * step + 1], x[4 * step + 2], x[4 * step + 3]);
-      else
-        row[at] = x[step];
+      Elements<width> some;
+#pragma unroll
+      for (int e = 0; e < width; ++e)
+        some.of[e] = x[width * step + e];
+      *reinterpret_cast<Elements<width> *>(row + at) = some;
     }
   }
-  template <typename T> static __device__ __forceinline__ T sum(T x) {
+  template <typename T> static __device__ __forceinline__ T of_other_half(T x) {
+    return __shfl_xor_sync(kWholeWarp, x, kHalfGroup);
+  }
+  template <typename T> static __device__ __forceinline__ T sum_of_half(T x) {
 #pragma unroll
-    for (int offset = group / 2; offset > 0; offset /= 2)
+    for (int offset = kHalfGroup / 2; offset > 0; offset /= 2)
       x += __shfl_xor_sync(kWholeWarp, x, offset);
     return x;
   }
-  static __device__ __forceinline__ float dot(const float (&x)[size], const float (&y)[size]) {
-    float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+  template <typename T> static __device__ __forceinline__ T sum(T x) {
+    return sum_of_half(x + of_other_half(x));
+  }
+  /// This lane's part of a dot product.
+  static __device__ __forceinline__ float part_of_dot(const float (&x)[size],
+                                                      const float (&y)[size]) {
+    float sums[2] = {0.0f, 0.0f};
 #pragma unroll
     for (int e = 0; e < size; ++e)
-      sums[e % 4] = fmaf(x[e], y[e], sums[e % 4]);
-    return sum((sums[0] + sums[2]) + (sums[1] + sums[3]));
+      sums[e % 2] = fmaf(x[e], y[e], sums[e % 2]);
+    return sums[0] + sums[1];
   }
 };
 
@@ -116,11 +123,12 @@ template <int W, int M, int LD> struct Slice {
 struct SweepMaximum {
   float of[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 
-  __device__ __forceinline__ void see(bool both, float cosine, float mixing) {
-    of[0] = both && cosine > of[0] ? cosine : of[0];
-    of[1] = both && mixing > of[1] ? mixing : of[1];
-    of[2] = !both && cosine > of[2] ? cosine : of[2];
-    of[3] = !both && mixing > of[3] ? mixing : of[3];
+  /// Of wanted rows, or of one.
+  __device__ __forceinline__ void see(bool both, bool one, float cosine, float mixing) {
+    of[0] = fmaxf(of[0], both ? cosine : 0.0f);
+    of[1] = fmaxf(of[1], both ? mixing : 0.0f);
+    of[2] = fmaxf(of[2], one ? cosine : 0.0f);
+    of[3] = fmaxf(of[3], one ? mixing : 0.0f);
   }
   /// After a pair is made orthogonal the rest of the sweep brings back at most
   /// so much: in all between wanted rows, by one other row at a time.
@@ -132,41 +140,51 @@ struct SweepMaximum {
   }
 };
 
-/// A quotient that need not be exact: what is left of an angle is for the next
-/// sweep.
-__device__ __forceinline__ float rough_quotient(float x, float y) {
+/// A reciprocal that need not be exact, of a normal number: what is left of an
+/// angle is for the next sweep.
+__device__ __forceinline__ float rough_reciprocal(float x) {
 #ifdef __CUDA_ARCH__
-  return __fdividef(x, y);
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
 #else
-  return x / y;
+  return 1.0f / x;
 #endif
 }
 
-struct Rotation {
-  float cosine, tangent;
-};
+/// 1 / sqrt(x), as exact.
+__device__ __forceinline__ float rough_rsqrt(float x) {
+#ifdef __CUDA_ARCH__
+  float y;
+  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  return rsqrtf(x);
+#endif
+}
 
-/// The rotation that makes rows of dot product d orthogonal, or none (of
-/// tangent 0). Their squared lengths p and q become those behind it. Rows
-/// shorter than `least` (squared) are not wanted.
-__device__ __forceinline__ Rotation find_rotation(float d, float &p, float &q, float least,
-                                                  SweepMaximum &seen) {
-  const bool both = p >= least && q >= least, none = p < least && q < least;
+/// The tangent of the rotation that makes rows of dot product d orthogonal, or
+/// 0. Their squared lengths p and q become those behind it. Rows shorter than
+/// `least` (squared) are not wanted.
+__device__ __forceinline__ float find_rotation(float d, float &p, float &q, float least,
+                                               SweepMaximum &seen) {
+  const float shorter = fminf(p, q), longer = fmaxf(p, q), product = p * q, square = d * d;
+  const bool both = shorter >= least, none = longer < least;
   const float cosine = both   ? kOfWanted * kOfWanted
                        : none ? kOfOthers * kOfOthers
                               : kOfOne * kOfOne;
-  const float ofShorter = kOfShorter * (p < q ? p : q), allowed = cosine * p * q;
-  const bool isLarge = d * d > allowed || (both && d * d > ofShorter * ofShorter);
-  const float delta = q - p, twice = 2.0f * d;
-  const float square = fmaf(delta, delta, twice * twice);
-  const float angle = rough_quotient(twice, delta + copysignf(square * rsqrtf(square), delta));
-  const float t = isLarge ? angle : 0.0f;
-  const float share = rough_quotient(1.0f, p * q), from = (p > q) == both ? p : q;
-  if (isLarge && !none)
-    seen.see(both, d * d * share, t * from * (t * from) * share);
-  p = isLarge ? fmaf(-t, d, p) : p;
-  q = isLarge ? fmaf(t, d, q) : q;
-  return {rsqrtf(fmaf(t, t, 1.0f)), t};
+  const float ofShorter = kOfShorter * shorter;
+  const bool isLarge = square > cosine * product || (both && square > ofShorter * ofShorter);
+  const float delta = q - p;
+  constexpr float normal = 0x1p-126f; // the least: neither root nor quotient is of a smaller one
+  const float root = fmaf(delta, delta, fmaf(4.0f, square, normal));
+  const float quotient = rough_reciprocal(delta + copysignf(root * rough_rsqrt(root), delta));
+  const float t = isLarge ? 2.0f * d * quotient : 0.0f;
+  const float share = rough_reciprocal(product), mixed = t * (both ? longer : shorter);
+  seen.see(both, !both && !none, square * share, mixed * mixed * share);
+  p = fmaf(-t, d, p);
+  q = fmaf(t, d, q);
+  return t;
 }
 
 /// What is known of the rows beside their elements: the squares of their
@@ -183,7 +201,7 @@ template <int M> struct Lengths {
 template <int W, int M, int Rows, int LD>
 __device__ __forceinline__ void find_lengths(int rank, bool isScaled, float (&rows)[Rows][LD],
                                              Lengths<M> &lengths) {
-  using Row = Slice<W, M, LD>;
+  using Row = Slice<M, LD>;
   for (int first = warp_of<W>() * Row::groups; first < rank; first += W * Row::groups) {
     const int s = first + Row::number();
     float x[Row::size];
@@ -193,7 +211,7 @@ __device__ __forceinline__ void find_lengths(int rank, bool isScaled, float (&ro
 #pragma unroll
     for (int e = 0; e < Row::size; ++e)
       x[e] *= scale;
-    const float square = Row::dot(x, x);
+    const float square = Row::sum(Row::part_of_dot(x, x));
     if (s >= rank)
       continue;
     if (isScaled)
@@ -214,65 +232,134 @@ __device__ __forceinline__ void neighbours_of(int round, int game, int n, int &a
   b = 1 + (b >= n - 1 ? b - (n - 1) : b);
 }
 
-/// A game of a round: the lanes of a group make rows a and b orthogonal, if it
-/// plays. A rotation takes one product and sum an element, as cosines are left
-/// to the rows' scales.
-template <int W, int M, int Rows, int LD>
-__device__ __forceinline__ void play(int a, int b, bool plays, float least, float (&rows)[Rows][LD],
-                                     Lengths<M> &lengths, SweepMaximum &seen) {
-  using Row = Slice<W, M, LD>;
-  constexpr float endless = 3e38f; // no cosine is large enough for a rotation
-  float *first = rows[a], *second = rows[b];
-  float x[Row::size], y[Row::size];
-  Row::load(x, first, plays);
-  Row::load(y, second, plays);
-  float p = plays ? lengths.square[a] : endless, q = plays ? lengths.square[b] : endless;
-  const float scale = plays ? lengths.scale[a] : 1.0f, other = plays ? lengths.scale[b] : 1.0f;
-  __syncwarp();
-  const Rotation r = find_rotation(Row::dot(x, y) * (scale * other), p, q, least, seen);
-  if (!plays || r.tangent == 0.0f)
-    return;
-  const float down = r.tangent * rough_quotient(other, scale);
-  const float up = r.tangent * rough_quotient(scale, other);
-#pragma unroll
-  for (int e = 0; e < Row::size; ++e) {
-    const float before = x[e];
-    x[e] = fmaf(-down, y[e], before);
-    y[e] = fmaf(up, before, y[e]);
+/// What a half of a group knows of the two rows of its game.
+template <typename Row> struct Game {
+  float square[2], scale[2];
+
+  /// A row that is not there is so long that no cosine is large enough for a rotation.
+  template <int M>
+  __device__ __forceinline__ void load(int first, int second, int rank, const Lengths<M> &lengths) {
+    constexpr float endless = 3e38f;
+    square[0] = first < rank ? lengths.square[first] : endless;
+    square[1] = second < rank ? lengths.square[second] : endless;
+    scale[0] = first < rank ? lengths.scale[first] : 1.0f;
+    scale[1] = second < rank ? lengths.scale[second] : 1.0f;
   }
-  Row::store(first, x);
-  Row::store(second, y);
-  if (Row::place() == 0) {
-    lengths.square[a] = p, lengths.square[b] = q;
-    lengths.scale[a] = scale * r.cosine, lengths.scale[b] = other * r.cosine;
+  template <int M>
+  __device__ __forceinline__ void store(int first, int second, int rank,
+                                        Lengths<M> &lengths) const {
+    if (first < rank)
+      lengths.square[first] = square[0], lengths.scale[first] = scale[0];
+    if (second < rank)
+      lengths.square[second] = square[1], lengths.scale[second] = scale[1];
+  }
+  /// Halves give each other a row: the first one, or the second.
+  __device__ __forceinline__ void change(bool givesFirst) {
+    const float newSquare = Row::of_other_half(givesFirst ? square[0] : square[1]);
+    const float newScale = Row::of_other_half(givesFirst ? scale[0] : scale[1]);
+    square[0] = givesFirst ? newSquare : square[0], scale[0] = givesFirst ? newScale : scale[0];
+    square[1] = givesFirst ? square[1] : newSquare, scale[1] = givesFirst ? scale[1] : newScale;
+  }
+};
+
+/// In place, without a copy: y += up x, then x -= down y. That is the rotation
+/// but for a factor of x, which is left to its scale.
+template <int Size>
+__device__ __forceinline__ void rotate(float (&x)[Size], float (&y)[Size], float down, float up) {
+#pragma unroll
+  for (int e = 0; e < Size; ++e) {
+    y[e] = fmaf(up, x[e], y[e]);
+    x[e] = fmaf(-down, y[e], x[e]);
   }
 }
 
-/// Makes the rows orthogonal to each other, all pairs of a round at once. Rows
-/// of a squared length below `least` are not wanted. Returns status bits.
+/// Two games of a group at once: rows I and J, which its first half computes a
+/// rotation for, and K and L. A rotation takes one product and sum an element,
+/// as cosines are left to the rows' scales. Returns whether the warp has one.
+template <typename Row, int I, int J, int K, int L>
+__device__ __forceinline__ bool play_two(float (&x)[4][Row::size], Game<Row> &mine, float least,
+                                         SweepMaximum &seen) {
+  const float first = Row::part_of_dot(x[I], x[J]), second = Row::part_of_dot(x[K], x[L]);
+  const bool isSecond = Row::is_second_half();
+  const float theirs = Row::of_other_half(isSecond ? first : second);
+  const float dot = Row::sum_of_half((isSecond ? second : first) + theirs);
+  const float tangent = find_rotation(dot * (mine.scale[0] * mine.scale[1]), mine.square[0],
+                                   mine.square[1], least, seen);
+  if (!any_lane(tangent != 0.0f))
+    return false;
+  const float square = fmaf(tangent, tangent, 1.0f), cosine = rough_rsqrt(square);
+  const float up = tangent * (mine.scale[0] * rough_reciprocal(mine.scale[1]));
+  const float down = tangent * (mine.scale[1] * rough_reciprocal(mine.scale[0])) *
+                     (cosine * cosine);
+  mine.scale[0] *= square * cosine, mine.scale[1] *= cosine;
+  const float otherDown = Row::of_other_half(down), otherUp = Row::of_other_half(up);
+  rotate(x[I], x[J], isSecond ? otherDown : down, isSecond ? otherUp : up);
+  rotate(x[K], x[L], isSecond ? down : otherDown, isSecond ? up : otherUp);
+  return true;
+}
+
+/// A group of lanes makes the rows of two blocks, of two rows each, orthogonal:
+/// those of different blocks, and (isFirst) those of one. Rows from `rank` on
+/// are not there.
+template <int M, int Rows, int LD>
+__device__ __forceinline__ void play(int a, int b, bool isFirst, int rank, float least,
+                                     float (&rows)[Rows][LD], Lengths<M> &lengths,
+                                     SweepMaximum &seen) {
+  using Row = Slice<M, LD>;
+  const int numbers[4] = {2 * a, 2 * a + 1, 2 * b, 2 * b + 1};
+  float x[4][Row::size];
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    Row::load(x[i], rows[0] + numbers[i] * LD, numbers[i] < rank);
+  const bool isSecond = Row::is_second_half();
+  Game<Row> mine;
+  bool changed = false;
+  if (isFirst) {
+    mine.load(isSecond ? numbers[2] : numbers[0], isSecond ? numbers[3] : numbers[1], rank, lengths);
+    changed = play_two<Row, 0, 1, 2, 3>(x, mine, least, seen);
+    mine.change(isSecond);
+  } else {
+    mine.load(isSecond ? numbers[1] : numbers[0], isSecond ? numbers[3] : numbers[2], rank, lengths);
+  }
+  changed |= play_two<Row, 0, 2, 1, 3>(x, mine, least, seen);
+  mine.change(false);
+  changed |= play_two<Row, 0, 3, 1, 2>(x, mine, least, seen);
+  __syncwarp();
+  if (!changed)
+    return;
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    if (numbers[i] < rank)
+      Row::store(rows[0] + numbers[i] * LD, x[i]);
+  if (Row::place() % kHalfGroup == 0)
+    mine.store(isSecond ? numbers[1] : numbers[0], isSecond ? numbers[2] : numbers[3], rank,
+               lengths);
+}
+
+/// Makes the rows orthogonal to each other, all pairs of blocks of a round at
+/// once. Rows of a squared length below `least` are not wanted. Returns status
+/// bits.
 template <int W, int M, int Rows, int LD>
 __device__ __forceinline__ int jacobi(int rank, float least, float share, float (&rows)[Rows][LD],
                                       Lengths<M> &lengths, Exchange<W> &exchange) {
-  using Row = Slice<W, M, LD>;
-  const int n = (rank + 1) & ~1;
+  using Row = Slice<M, LD>;
+  const int blocks = (rank + 3) / 4 * 2;
   int status = kNotConverged;
   for (int sweep = 0; sweep < kMaxSweeps; ++sweep) {
     find_lengths<W, M>(rank, sweep > 0, rows, lengths);
     SweepMaximum seen;
-    for (int round = 0; round < n - 1; ++round) {
-      for (int first = turn_of<W>() * Row::groups; first < n / 2; first += W * Row::groups) {
+    for (int round = 0; round < blocks - 1; ++round) {
+      for (int first = turn_of<W>() * Row::groups; first < blocks / 2; first += W * Row::groups) {
         const int game = first + Row::game();
-        int a = 0, b = 0;
-        if (game < n / 2)
-          neighbours_of(round, game, n, a, b);
-        // An odd one out has a bye.
-        const bool plays = game < n / 2 && a < rank && b < rank;
-        play<W, M>(plays ? a : 0, plays ? b : 0, plays, least, rows, lengths, seen);
+        int a = rank, b = rank; // none
+        if (game < blocks / 2)
+          neighbours_of(round, game, blocks, a, b);
+        play<M>(a, b, round == 0, rank, least, rows, lengths, seen);
       }
       sync_warps<W>();
     }
     max_of_threads(seen.of, exchange);
-    if (seen.allows(n, share)) {
+    if (seen.allows(rank, share)) {
       status = 0;
       break;
     }
@@ -286,12 +373,12 @@ __device__ __forceinline__ int jacobi(int rank, float least, float share, float 
 template <int W, int M, int LD>
 __device__ __forceinline__ void find_places(int m, int rank, double unscale, double (&sigma)[M],
                                             Lengths<M> &lengths) {
-  using Row = Slice<W, M, LD>;
+  using Row = Slice<M, LD>;
   for (int first = warp_of<W>() * Row::groups; first < m; first += W * Row::groups) {
     const int s = first + Row::number();
     const float square = s < rank ? lengths.square[s] : 0.0f;
     int before = 0;
-    for (int j = Row::place(); j < rank; j += Row::group)
+    for (int j = Row::place(); j < rank; j += kGroup)
       before += lengths.square[j] > square || (lengths.square[j] == square && j < s);
     before = Row::sum(before);
     if (s >= m || Row::place() != 0)
@@ -303,17 +390,13 @@ __device__ __forceinline__ void find_places(int m, int rank, double unscale, dou
   sync_warps<W>();
 }
 
-/// So many neighbouring elements of a row are moved by one access.
-template <int Width> struct Elements { float of[Width]; };
-template <> struct alignas(16) Elements<4> { float of[4]; };
-
 /// Unit rows in descending order of their lengths, in place; zeros behind. A
 /// slice of all rows is in registers at a time.
 template <int W, int M, int Rows, int LD>
 __device__ __forceinline__ void store_sorted(int m, int rank, double unscale,
                                              float (&rows)[Rows][LD], double (&sigma)[M],
                                              Lengths<M> &lengths) {
-  constexpr int width = Slice<W, M, LD>::width, across = 16 / width, threads = W * kLanes;
+  constexpr int width = M % 4 == 0 && LD % 4 == 0 ? 4 : 1, across = 16 / width, threads = W * kLanes;
   constexpr int turns = (M * across + threads - 1) / threads;
   find_places<W, M, LD>(m, rank, unscale, sigma, lengths);
   for (int first = 0; first < M; first += 16) {

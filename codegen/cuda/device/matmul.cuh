@@ -289,10 +289,18 @@ __device__ constexpr int tiles_across(int rows, int columns, int warps) {
 /// What a product may know of its operands beside their shapes.
 enum class Operands { Apart, Same, InPlace }; ///< Same: a is b. InPlace: c is a
 
-/// matmul, which says what it does. Called: a compaction does it ten times and more, with few shapes.
+// A compaction does it ten times and more, with few shapes, and calls it, unless the kernel is
+// faster otherwise.
+#ifdef SS_REPEATED_MATMUL
+#define SS_MULTIPLY __forceinline__
+#else
+#define SS_MULTIPLY __noinline__
+#endif
+
+/// matmul, which says what it does.
 template <Operands Are, bool TransposeA, bool TransposeB, int M, int N, int K, typename C,
           typename A, typename B>
-__device__ __noinline__ void multiply(SharedAddress c_at, SharedAddress a_at, SharedAddress b_at) {
+__device__ SS_MULTIPLY void multiply(SharedAddress c_at, SharedAddress a_at, SharedAddress b_at) {
   constexpr int RT = (M + 15) / 16, CT = (N + 7) / 8;
   C &c = at_shared<C>(c_at);
   A &a = at_shared<A>(a_at);

@@ -261,9 +261,16 @@ __device__ __forceinline__ int eliminate_columns(int m, double (&gram)[M][LD], d
   return any_lane(ill) ? kIllConditioned : 0;
 }
 
-/// [gram | t] from the Gram matrix to [R | T]. Called: a compaction does it up to four times.
+// A compaction does it up to four times, and calls it, unless the kernel is faster otherwise.
+#ifdef SS_REPEATED_ORTHOGONALIZE
+#define SS_FACTORIZE __forceinline__
+#else
+#define SS_FACTORIZE __noinline__
+#endif
+
+/// [gram | t] from the Gram matrix to [R | T].
 template <int M, int LD>
-__device__ __noinline__ int factorize(int m, SharedAddress gram_at, SharedAddress t_at) {
+__device__ SS_FACTORIZE int factorize(int m, SharedAddress gram_at, SharedAddress t_at) {
   using Matrix = double[M][LD];
   Matrix &gram = at_shared<Matrix>(gram_at), &t = at_shared<Matrix>(t_at);
   __syncwarp();

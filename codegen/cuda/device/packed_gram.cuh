@@ -88,17 +88,37 @@ __device__ __forceinline__ void exchange_places(int m, int step, int p, double *
   sync_warps<W>();
 }
 
+/// Less `Count` rows' products, all of which are on their way at once. left, right: elements (s, step)
+/// and (s, q) of the first of them, so far from those of the next row.
+template <int Count>
+__device__ __forceinline__ void take_rows(int apart, const double *left, const double *right,
+                                          double (&sums)[4]) {
+#pragma unroll
+  for (int e = 0; e < Count; ++e) { // each row is shorter by one than that above
+    const int nearer = e * (e + 1) / 2;
+    sums[e % 4] = fma(-left[e * apart - nearer], right[e * apart - nearer], sums[e % 4]);
+  }
+}
+
 /// Element (step, q) of the matrix less what the rows of the factor above make
 /// of it.
 __device__ __forceinline__ double left_of(int m, int step, int q, const double *packed) {
   double sums[4] = {packed[row_of(m, step) + q], 0.0, 0.0, 0.0};
-  for (int s = 0; s < step; s += 8)
-#pragma unroll
-    for (int e = 0; e < 8; ++e) { // all are on their way at once
-      const int row = s + e < step ? row_of(m, s) + e * (m - s) - e * (e + 1) / 2 : 0;
-      const double factor = s + e < step ? packed[row + step] : 0.0;
-      sums[e % 4] = fma(-factor, packed[row + q], sums[e % 4]);
-    }
+  const int whole = step & ~7;
+#pragma unroll 1
+  for (int s = 0; s < whole; s += 8)
+    take_rows<8>(m - s, packed + row_of(m, s) + step, packed + row_of(m, s) + q, sums);
+  int s = whole;
+  if (step & 4) {
+    take_rows<4>(m - s, packed + row_of(m, s) + step, packed + row_of(m, s) + q, sums);
+    s += 4;
+  }
+  if (step & 2) {
+    take_rows<2>(m - s, packed + row_of(m, s) + step, packed + row_of(m, s) + q, sums);
+    s += 2;
+  }
+  if (step & 1)
+    take_rows<1>(m - s, packed + row_of(m, s) + step, packed + row_of(m, s) + q, sums);
   return (sums[0] + sums[2]) + (sums[1] + sums[3]);
 }
 

@@ -10,14 +10,20 @@
 namespace sinkstate::runtime::cuda {
 
 constexpr int kFoldStreams = 2;
+/// A decomposition is much longer than a fold: what many layers try in a step is to
+/// run at the same time.
+constexpr int kReturnStreams = 8;
 
 CompactionStreams::CompactionStreams(std::shared_ptr<const Context> owner,
-                                     int count, size_t aheadCount)
+                                     int count, size_t aheadCount,
+                                     bool hasReturns)
     : context(std::move(owner)) {
   if (count == 0)
     return;
   compactions.branches.resize(size_t(count));
   folds.branches.resize(kFoldStreams);
+  if (hasReturns)
+    returns.branches.resize(kReturnStreams);
   if (aheadCount > 0)
     ahead.branches.resize(size_t(count));
   finished.resize(aheadCount);
@@ -26,7 +32,7 @@ CompactionStreams::CompactionStreams(std::shared_ptr<const Context> owner,
     int lowest = 0, highest = 0;
     SS_CUDA(context->driver(), cuCtxGetStreamPriorityRange(&lowest, &highest));
     create(planning, highest);
-    for (Ring *ring : {&compactions, &folds, &ahead})
+    for (Ring *ring : rings())
       for (Branch &branch : ring->branches)
         create(branch, lowest);
     for (CUevent &event : finished)
@@ -35,6 +41,11 @@ CompactionStreams::CompactionStreams(std::shared_ptr<const Context> owner,
     release();
     throw;
   }
+}
+
+/// Those whose work the end of a step waits for, in the order in which it does.
+std::array<CompactionStreams::Ring *, 4> CompactionStreams::rings() {
+  return {&compactions, &folds, &returns, &ahead};
 }
 
 void CompactionStreams::create(Branch &branch, int priority) const {
@@ -62,7 +73,7 @@ void CompactionStreams::release() noexcept {
     branch = {};
   };
   releaseBranch(planning);
-  for (Ring *ring : {&compactions, &folds, &ahead})
+  for (Ring *ring : rings())
     std::for_each(ring->branches.begin(), ring->branches.end(), releaseBranch);
   for (CUevent &event : finished)
     if (CUevent old = std::exchange(event, nullptr))
@@ -105,11 +116,11 @@ CUstream CompactionStreams::fork(CUstream from) {
 }
 
 CUstream CompactionStreams::forkFold(CUstream from) {
-  Branch *branch = forkInto(folds, from);
-  if (!branch)
-    return from;
-  branch->forked = true;
-  return branch->stream;
+  return forkBehind(folds, from);
+}
+
+CUstream CompactionStreams::forkReturn(CUstream from) {
+  return forkBehind(returns, from);
 }
 
 CUstream CompactionStreams::forkAhead(CUstream from) {
@@ -124,6 +135,14 @@ void CompactionStreams::finishAhead(size_t number, CUstream branch) const {
 void CompactionStreams::joinAhead(size_t number, CUstream into) const {
   if (!finished.empty())
     SS_CUDA(context->driver(), cuStreamWaitEvent(into, finished[number], 0));
+}
+
+CUstream CompactionStreams::forkBehind(Ring &ring, CUstream from) {
+  Branch *branch = forkInto(ring, from);
+  if (!branch)
+    return from;
+  branch->forked = true;
+  return branch->stream;
 }
 
 CUstream CompactionStreams::forkBehindPlan(Ring &ring, CUstream from) {
@@ -162,12 +181,12 @@ void CompactionStreams::wait() const {
       SS_CUDA(context->driver(), cuStreamSynchronize(branch.stream));
   };
   waitFor(planning);
-  for (const Ring *ring : {&compactions, &folds, &ahead})
+  for (const Ring *ring : {&compactions, &folds, &returns, &ahead})
     std::for_each(ring->branches.begin(), ring->branches.end(), waitFor);
 }
 
 void CompactionStreams::forget() {
-  for (Ring *ring : {&compactions, &folds, &ahead}) {
+  for (Ring *ring : rings()) {
     for (Branch &branch : ring->branches)
       branch.forked = false;
     ring->next = 0;
@@ -176,7 +195,7 @@ void CompactionStreams::forget() {
 }
 
 void CompactionStreams::joinAll(CUstream into) {
-  for (Ring *ring : {&compactions, &folds, &ahead}) {
+  for (Ring *ring : rings()) {
     for (Branch &branch : ring->branches)
       if (std::exchange(branch.forked, false)) // as in joinPlan
         order(branch.stream, branch.event, into);

@@ -14,6 +14,7 @@
 
 #include "cuda/Context.h"
 
+#include <array>
 #include <vector>
 
 namespace sinkstate::runtime::cuda {
@@ -21,11 +22,12 @@ namespace sinkstate::runtime::cuda {
 class CompactionStreams {
 public:
   /// `count` streams of the lowest priority, as many for compactions that are
-  /// `ahead` of their layers in a step, and one of the highest for plans, which
-  /// are short and which everything else waits for; with 0 all of them return the
-  /// stream that they are given.
+  /// `ahead` of their layers in a step, some for returns to factors, where there
+  /// are any, and one of the highest for plans, which are short and which
+  /// everything else waits for; with 0 all of them return the stream that they
+  /// are given.
   CompactionStreams(std::shared_ptr<const Context> context, int count,
-                    size_t ahead);
+                    size_t ahead, bool hasReturns);
   CompactionStreams(const CompactionStreams &) = delete;
   CompactionStreams &operator=(const CompactionStreams &) = delete;
   ~CompactionStreams();
@@ -50,6 +52,9 @@ public:
   /// The same for folds of matrices, behind `from` alone, on streams of their
   /// own: they are short, and come out of the order of the compactions.
   CUstream forkFold(CUstream from);
+  /// The same for what follows a fold where matrices are decomposed: seldom, but
+  /// for long, so that no later layer's fold is to stand behind it.
+  CUstream forkReturn(CUstream from);
   /// The same for compactions that are ahead; finishAhead() says that all of
   /// compaction `number` is queued there.
   CUstream forkAhead(CUstream from);
@@ -77,15 +82,17 @@ private:
     std::vector<Branch> branches;
     size_t next = 0;
   };
+  std::array<Ring *, 4> rings();
   void create(Branch &branch, int priority) const;
   Branch *forkInto(Ring &ring, CUstream from);
+  CUstream forkBehind(Ring &ring, CUstream from);
   CUstream forkBehindPlan(Ring &ring, CUstream from);
   void release() noexcept;
   void order(CUstream first, CUevent event, CUstream second) const;
 
   std::shared_ptr<const Context> context;
   Branch planning;
-  Ring compactions, folds, ahead;
+  Ring compactions, folds, returns, ahead;
   std::vector<CUevent> finished; ///< of those that are ahead
 };
 

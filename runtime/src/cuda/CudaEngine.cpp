@@ -66,7 +66,9 @@ CudaEngine::CudaEngine(std::shared_ptr<const Package> loaded,
     if (manifest.layers[i].compactsBefore)
       beforeLayers.push_back(int32_t(i));
   compactions = std::make_unique<CompactionStreams>(
-      context, std::max(0, options.compaction_streams), beforeLayers.size());
+      context, std::max(0, options.compaction_streams), beforeLayers.size(),
+      std::any_of(layout.layers.begin(), layout.layers.end(),
+                  [](const LayerPlaces &places) { return places.mostBack > 0; }));
   memory = DeviceMemory(context, size_t(layout.bytes));
   if (layout.pooled)
     makePools(compiler, options);
@@ -367,11 +369,14 @@ void CudaEngine::compactDue(int32_t index, int32_t batch, int32_t countAhead,
   // these are different states.
   const bool apart = beside && sizes.storage != Storage::F16;
   const CUstream folding = apart ? compactions->forkFold(stream) : stream;
-  if (!apart)
-    launchFold(index, batch, countAhead, stream);
-  launchCompact(index, batch, countAhead, stream);
   if (apart)
-    launchFold(index, batch, countAhead, folding);
+    launchCompact(index, batch, countAhead, stream);
+  launchFold(index, batch, countAhead, folding);
+  if (layout.layers[size_t(index)].mostBack > 0)
+    launchReturn(index, batch,
+                 beside ? compactions->forkReturn(folding) : folding);
+  if (!apart)
+    launchCompact(index, batch, countAhead, stream);
 }
 
 void CudaEngine::synchronize(Stream stream) {

@@ -11,6 +11,10 @@ namespace sinkstate::runtime::cuda {
 
 /// Blocks of a fold on each multiprocessor.
 static constexpr int kFoldBlocks = 4;
+/// Blocks that decompose matrices of a layer. In nearly every step there are none, and
+/// each that finds that out has taken a decode's place. Where there are some, several
+/// layers have them in the same step, whose blocks together fill the GPU.
+static constexpr int64_t kReturnBlocks = 32;
 
 void CudaEngine::makePools(const KernelCompiler &compiler,
                            const ss_engine_options &options) {
@@ -160,8 +164,6 @@ void CudaEngine::launchFold(int32_t index, int32_t batch, int32_t countAhead,
                   int64_t(kFoldBlocks) * context->multiprocessors());
   if (places.sizes.storage == Storage::F16)
     pools->checkRange(size_t(index), stream);
-  if (places.mostBack > 0)
-    launchReturn(index, batch, stream);
 }
 
 /// Decomposes some of the matrices that were just written, into blocks beside
@@ -189,10 +191,9 @@ void CudaEngine::launchReturn(int32_t index, int32_t batch, CUstream stream) {
   values.setI32(Argument::MaxRank, places.mostBack + 1);
   values.setI64(Argument::Seed, 0);
   const int64_t most = int64_t(batch) * layer.heads;
-  // In most steps there is none to try.
   kernels->launch(layer.init, values,
                   isStaged ? std::min<int64_t>(most, places.mostStaged) : most,
-                  stream, context->multiprocessors());
+                  stream, kReturnBlocks);
   if (isStaged)
     pools->roundBack(size_t(index), stream);
 }

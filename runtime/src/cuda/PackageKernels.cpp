@@ -91,7 +91,10 @@ PackageKernels::PackageKernels(std::shared_ptr<const Context> owner,
     loaded.warps = kernel.programsPerBlock * kernel.warps;
     loaded.dynamicShared = unsigned(shared);
     loaded.arguments = kernel.arguments;
-    if (kernel.loops)
+    loaded.loops = kernel.loops;
+    // Initialisations take long, and more or less so by head: blocks that come as
+    // others end share them better than those of a loop.
+    if (kernel.loops && kernel.role != KernelRole::Init)
       loaded.enoughBlocks =
           residentBlocks(loaded.function, loaded.warps, shared);
     loaded.parts = kernel.parts;
@@ -122,9 +125,10 @@ void PackageKernels::launch(KernelIndex index, ArgumentValues &values,
                             int64_t programs, CUstream stream,
                             int64_t mostBlocks) const {
   const Kernel &kernel = kernels[size_t(index)];
+  // Of one that does not loop fewer blocks would leave programs out.
   const int64_t blocks = std::min(
       {(programs + kernel.programsPerBlock - 1) / kernel.programsPerBlock,
-       kernel.enoughBlocks, mostBlocks});
+       kernel.enoughBlocks, kernel.loops ? mostBlocks : INT64_MAX});
   if (blocks > kMostBlocks)
     fail(SS_INVALID_ARGUMENT, programs, " states in one batch, expected at most ",
          kMostBlocks, " blocks of ", kernel.programsPerBlock,

@@ -20,7 +20,7 @@ public:
   /// Queues programs [0, programs) of a kernel. Allocates nothing and waits
   /// for nothing. Few programs take a warp for each of their parts, if the kernel
   /// has any: the same bits. `mostBlocks`: of a kernel that loops over programs,
-  /// where hardly any of them will have work.
+  /// where hardly any of them will have work; others take no notice of it.
   void launch(KernelIndex kernel, ArgumentValues &values, int64_t programs,
               CUstream stream, int64_t mostBlocks = INT64_MAX) const;
 
@@ -35,8 +35,10 @@ private:
     int64_t programsPerBlock = 1;
     int64_t warps = 1; ///< of a block
     unsigned dynamicShared = 0;
+    bool loops = false; ///< a grid of any size runs all programs
     /// Blocks that are enough for any number of programs: all that the GPU
-    /// holds at the same time, for kernels that go on to further programs.
+    /// holds at the same time, for kernels that go on to further programs and
+    /// have short ones.
     int64_t enoughBlocks = INT64_MAX;
     std::vector<Argument> arguments;
   };

@@ -320,10 +320,12 @@ void RowPools::moveOthers(int32_t layer, CUstream stream) const {
 void RowPools::foresee(CUstream stream) const {
   if (arguments.layer_count == 0)
     return;
-  constexpr unsigned kBlocks = 4, kThreads = 256;
+  // A warp a slot, up to so many: one after the other they would wait for memory.
+  constexpr unsigned kMostBlocks = 16, kThreads = 256, kSlots = kThreads / 32;
   ss::RowTables given = arguments;
   void *parameters[] = {&given};
-  launch(foreseeFunction, kBlocks, unsigned(given.layer_count), kThreads, stream,
+  const unsigned blocks = (unsigned(given.slots) + kSlots - 1) / kSlots;
+  launch(foreseeFunction, std::min(blocks, kMostBlocks), unsigned(given.layer_count), kThreads, stream,
          parameters);
 }
 

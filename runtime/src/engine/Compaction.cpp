@@ -3,6 +3,7 @@
 #include "engine/Engine.h"
 
 #include "capi/Failure.h"
+#include "engine/ReturnAttempts.h"
 #include "engine/Stopwatch.h"
 #include "observe/Log.h"
 #include "observe/Nvtx.h"
@@ -13,8 +14,6 @@
 
 namespace sinkstate::runtime {
 namespace {
-/// Folds of a dense state between two attempts to store it in factors again.
-constexpr uint32_t kFoldsPerAttempt = 16;
 /// States that go dense at once.
 constexpr size_t kDensePerThread = 4;
 } // namespace
@@ -223,8 +222,7 @@ void Engine::settle(LayerState &layer, const DueWork &due) {
       consolidated.push_back(state);
   }
   for (int32_t state : due.dense)
-    if (layer.isDense(state) &&
-        ++layer.folds[size_t(state)] % kFoldsPerAttempt == 0)
+    if (layer.isDense(state) && triesFactors(++layer.folds[size_t(state)]))
       attempts.push_back(state);
   if (consolidator) {
     if (options.consolidation == SS_CONSOLIDATION_DETERMINISTIC)

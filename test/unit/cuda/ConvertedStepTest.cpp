@@ -255,12 +255,16 @@ TEST_F(ConvertedSteps, ThatAreBegunAgainHaveTheirOwnSlots) {
 TEST_F(ConvertedSteps, ThatAreBegunAgainOnAnotherStreamHaveTheirOwnSlots) {
   using namespace sinkstate::runtime::cuda;
   const Driver::Functions &call = Driver::get()->functions();
+  const GpuContext gpu;
   CUstream streams[2] = {};
   CUevent event = nullptr;
   FourRequests plain(source, 0), left(source, 0);
-  for (CUstream &stream : streams)
-    ASSERT_EQ(call.cuStreamCreate(&stream, kStreamNonBlocking), kSuccess);
-  ASSERT_EQ(call.cuEventCreate(&event, kEventDisableTiming), kSuccess);
+  {
+    const auto current = gpu.current();
+    for (CUstream &stream : streams)
+      ASSERT_EQ(call.cuStreamCreate(&stream, kStreamNonBlocking), kSuccess);
+    ASSERT_EQ(call.cuEventCreate(&event, kEventDisableTiming), kSuccess);
+  }
   for (unsigned token = 0; token < 48; ++token) {
     plain.step(nullptr, [] {});
     const CUstream first = streams[token % 2], second = streams[1 - token % 2];
@@ -269,12 +273,14 @@ TEST_F(ConvertedSteps, ThatAreBegunAgainOnAnotherStreamHaveTheirOwnSlots) {
       ss_rows rows = left.eight.rows();
       rows.stream = first;
       left.cuda.engine.beginStepRows(rows);
+      const auto current = gpu.current();
       ASSERT_EQ(call.cuEventRecord(event, first), kSuccess);
       ASSERT_EQ(call.cuStreamWaitEvent(second, event, 0), kSuccess);
     });
     fake_shuffle(0);
   }
   EXPECT_EQ(left.states(), plain.states());
+  const auto current = gpu.current();
   (void)call.cuEventDestroy(event);
   for (CUstream stream : streams)
     (void)call.cuStreamDestroy(stream);

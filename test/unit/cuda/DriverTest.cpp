@@ -156,6 +156,7 @@ TEST_F(CudaDriver, KernelsThatNeedTooMuchSharedMemoryAreRefused) {
   fake_add_kernel("large", &none, 1, [](void *, void *const *, unsigned) {},
                   nullptr);
   auto context = Context::open(open(), 0);
+  CurrentContext current(*context);
   Module module(context, "large", "FAKE");
   EXPECT_NE(module.function("large", 200000), nullptr);
   // What all kernels have, and what this one needs.

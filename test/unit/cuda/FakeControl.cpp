@@ -56,6 +56,7 @@ std::lock_guard<std::recursive_mutex> lockMachine() {
 extern "C" {
 
 void fake_reset(void) {
+  contexts.clear(); // of this thread
   const auto lock = lockMachine();
   for (void *pointer : machine.hostMemory)
     std::free(pointer);

@@ -8,10 +8,13 @@ using namespace runtime::cuda;
 
 CapturedCalls::CapturedCalls(const std::function<void(void *)> &calls)
     : driver(Driver::get()), context(Context::open(driver, 0)) {
+  {
+    CurrentContext current(*context);
+    SS_CUDA(*driver, cuStreamCreate(&stream, kStreamNonBlocking));
+    SS_CUDA(*driver, cuStreamBeginCapture(stream, kCaptureModeThreadLocal));
+  }
+  calls(stream); // which may not have a context
   CurrentContext current(*context);
-  SS_CUDA(*driver, cuStreamCreate(&stream, kStreamNonBlocking));
-  SS_CUDA(*driver, cuStreamBeginCapture(stream, kCaptureModeThreadLocal));
-  calls(stream);
   CUgraph recorded = nullptr;
   SS_CUDA(*driver, cuStreamEndCapture(stream, &recorded));
   SS_CUDA(*driver, cuGraphInstantiateWithFlags(&graph, recorded, 0));
@@ -20,6 +23,7 @@ CapturedCalls::CapturedCalls(const std::function<void(void *)> &calls)
 
 CapturedCalls::~CapturedCalls() {
   const Driver::Functions &call = driver->functions();
+  CurrentContext current(*context);
   (void)call.cuGraphExecDestroy(graph);
   (void)call.cuStreamDestroy(stream);
 }

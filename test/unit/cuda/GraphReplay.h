@@ -17,6 +17,19 @@
 
 namespace sinkstate::test {
 
+/// A test's own calls to the driver are made in a scope that has `current()`; calls of
+/// an engine outside, as an engine brings its own. Made before any capture.
+class GpuContext {
+public:
+  runtime::cuda::CurrentContext current() const {
+    return runtime::cuda::CurrentContext(*context);
+  }
+
+private:
+  const std::shared_ptr<const runtime::cuda::Context> context =
+      runtime::cuda::Context::open(runtime::cuda::Driver::get(), 0);
+};
+
 /// Calls that were captured once, in a stream of their own.
 class CapturedCalls {
 public:

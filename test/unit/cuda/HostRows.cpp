@@ -59,7 +59,7 @@ void hostForeseeRows(void *, void *const *parameters, unsigned) {
     const ss::RowLayer &layer = tables.layers[l];
     tables.pools[layer.pool].foreseen = 1;
     for (int32_t slot = 0; slot < tables.slots; ++slot)
-      ss::foresee_slot(tables, layer, slot, 0, 1);
+      ss::foresee_slot(tables, layer, slot, 0, 1, tables.pools[layer.pool].coming);
   }
 }
 

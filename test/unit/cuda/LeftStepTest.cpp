@@ -51,10 +51,15 @@ struct Running : CudaUnderTest {
   /// In a capture that is thrown away.
   void lose(size_t layers) {
     const Driver::Functions &call = Driver::get()->functions();
+    const GpuContext gpu;
     CUstream stream = nullptr;
-    ASSERT_EQ(call.cuStreamCreate(&stream, kStreamNonBlocking), kSuccess);
-    ASSERT_EQ(call.cuStreamBeginCapture(stream, kCaptureModeThreadLocal), kSuccess);
+    {
+      const auto current = gpu.current();
+      ASSERT_EQ(call.cuStreamCreate(&stream, kStreamNonBlocking), kSuccess);
+      ASSERT_EQ(call.cuStreamBeginCapture(stream, kCaptureModeThreadLocal), kSuccess);
+    }
     begin(layers, stream);
+    const auto current = gpu.current();
     CUgraph graph = nullptr;
     (void)call.cuStreamEndCapture(stream, &graph);
     (void)call.cuGraphDestroy(graph);
@@ -167,9 +172,13 @@ TEST_F(LeftSteps, ThatRunAreNotGivenUpInACapture) {
     Running run(source, options);
     run.begin(0, nullptr);
     const Driver::Functions &call = Driver::get()->functions();
+    const GpuContext gpu;
     CUstream stream = nullptr;
-    ASSERT_EQ(call.cuStreamCreate(&stream, kStreamNonBlocking), kSuccess);
-    ASSERT_EQ(call.cuStreamBeginCapture(stream, kCaptureModeThreadLocal), kSuccess);
+    {
+      const auto current = gpu.current();
+      ASSERT_EQ(call.cuStreamCreate(&stream, kStreamNonBlocking), kSuccess);
+      ASSERT_EQ(call.cuStreamBeginCapture(stream, kCaptureModeThreadLocal), kSuccess);
+    }
     const int launches = fake_calls("cuLaunchKernel");
     EXPECT_EQ(ss_begin_step(run.engine.get(), run.slots.data(), 1, stream),
               SS_INVALID_ARGUMENT);
@@ -177,10 +186,13 @@ TEST_F(LeftSteps, ThatRunAreNotGivenUpInACapture) {
                  "a step that has begun outside of this capture has not ended, "
                  "expected ss_end_step or ss_cancel_step before a step is captured");
     EXPECT_EQ(fake_calls("cuLaunchKernel"), launches);
-    CUgraph graph = nullptr;
-    EXPECT_EQ(call.cuStreamEndCapture(stream, &graph), kSuccess);
-    (void)call.cuGraphDestroy(graph);
-    (void)call.cuStreamDestroy(stream);
+    {
+      const auto current = gpu.current();
+      CUgraph graph = nullptr;
+      EXPECT_EQ(call.cuStreamEndCapture(stream, &graph), kSuccess);
+      (void)call.cuGraphDestroy(graph);
+      (void)call.cuStreamDestroy(stream);
+    }
     run.driver.step({&run.requested});
     Running clean(source, options);
     clean.driver.step({&clean.requested});

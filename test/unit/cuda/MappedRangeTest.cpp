@@ -98,6 +98,7 @@ TEST_F(Mapping, IsAllThereWhereItCannotGrow) {
     else
       fake_set_granularity(0);
     auto plain = Context::open(Driver::open(SS_FAKE_CUDA), 0);
+    CurrentContext itsOwn(*plain);
     MappedRange range(plain, 10 * kPage);
     EXPECT_EQ(range.mappedBytes(), 10 * kPage);
     EXPECT_EQ(range.additionFor(10 * kPage), 0u);

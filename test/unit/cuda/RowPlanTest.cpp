@@ -12,6 +12,7 @@
 
 #include "cuda/RowPoolLayout.h"
 #include "cuda/device/schedule.cuh"
+#include "engine/ReturnAttempts.h"
 
 #include <gtest/gtest.h>
 
@@ -210,6 +211,8 @@ protected:
     }
     for (int32_t i = 0; i < layer.backCount; ++i) {
       const auto s = size_t(layer.backWork[size_t(i)]);
+      if (oneIn(6)) // nobody came to it: it stays dense
+        continue;
       layer.backRank[s] = int32_t(random() % (kMostBack + 2));
       layer.backStatus[s] = oneIn(4) ? ss::kNotConverged : 0;
       write(++lastContents, layer.backRank[s], layer.backBase[s]);
@@ -492,6 +495,17 @@ TEST_P(RowPlan, SaysWhetherAnybodyHasLookedAhead) {
   EXPECT_EQ(report.coming, 0); // no slot has an owner
   launch(hostProvideRows, 1, pools);
   EXPECT_EQ(report.coming, -1);
+}
+
+TEST(ReturnAttempts, AreEverRarerAndTheSameOnBothDevices) {
+  std::vector<int32_t> attempts;
+  for (int32_t fold = -2; fold <= 4096; ++fold) {
+    ASSERT_EQ(ss::tries_factors(fold), runtime::triesFactors(uint32_t(std::max(fold, 0))));
+    if (ss::tries_factors(fold))
+      attempts.push_back(fold);
+  }
+  EXPECT_EQ(attempts, (std::vector<int32_t>{16, 32, 64, 128, 256, 512, 1024, 2048, 3072, 4096}));
+  EXPECT_FALSE(runtime::triesFactors(UINT32_MAX));
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RowPlan, testing::Range(0, 8));

@@ -303,10 +303,17 @@ TEST_F(CudaSteps, CanBeCapturedInPartsWithoutParallelCompactions) {
     DeviceArray<int32_t> slots(cuda.engine, 1);
     slots.copyIn({request.slot});
     const Driver::Functions &call = Driver::get()->functions();
+    const GpuContext gpu;
     CUstream stream = nullptr;
-    ASSERT_EQ(call.cuStreamCreate(&stream, 0), kSuccess);
+    {
+      const auto current = gpu.current();
+      ASSERT_EQ(call.cuStreamCreate(&stream, 0), kSuccess);
+    }
     cuda.engine.beginStep(slots.data(), 1, stream);
-    ASSERT_EQ(call.cuStreamBeginCapture(stream, 0), kSuccess);
+    {
+      const auto current = gpu.current();
+      ASSERT_EQ(call.cuStreamBeginCapture(stream, 0), kSuccess);
+    }
     // With them the first compaction would wait for a plan outside the capture.
     const int launches = fake_calls("cuLaunchKernel");
     if (streams < 0) {
@@ -326,11 +333,15 @@ TEST_F(CudaSteps, CanBeCapturedInPartsWithoutParallelCompactions) {
                 SS_INVALID_ARGUMENT);
       EXPECT_EQ(fake_calls("cuLaunchKernel"), launches);
     }
-    CUgraph graph = nullptr;
-    EXPECT_EQ(call.cuStreamEndCapture(stream, &graph), kSuccess);
-    (void)call.cuGraphDestroy(graph);
+    {
+      const auto current = gpu.current();
+      CUgraph graph = nullptr;
+      EXPECT_EQ(call.cuStreamEndCapture(stream, &graph), kSuccess);
+      (void)call.cuGraphDestroy(graph);
+    }
     // The next step is as any other.
     cuda.driver.step({&request});
+    const auto current = gpu.current();
     (void)call.cuStreamDestroy(stream);
   }
 }

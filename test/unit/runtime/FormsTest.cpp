@@ -171,6 +171,22 @@ TEST(DenseFallback, AStateOfLowRankReturnsToFactors) {
     ASSERT_LE(test.driver.step({&request}).worstError, 2e-3);
 }
 
+// What did not become less by then tries at its 32nd, and so on.
+TEST(DenseFallback, AStateOfFullRankTriesEverRarer) {
+  LayerSpec layer = mamba2Layer(1, 1, 32, 32);
+  layer.policyValue = 1e-3;
+  EngineUnderTest test({layer});
+  DrivenRequest request = test.request(4);
+  while (test.engine.statistics().folds < 20)
+    test.driver.step({&request});
+  ASSERT_EQ(test.engine.statistics().went_dense, 1);
+  request.inputs(0) = RandomRequest(layer, 77, {3, 0, 3.0});
+  while (test.engine.ranks(0, request.slot)[0] < 0 && test.engine.statistics().folds < 64)
+    test.driver.step({&request});
+  EXPECT_EQ(test.engine.statistics().went_factored, 1);
+  EXPECT_EQ(test.engine.statistics().folds, 32);
+}
+
 TEST(DenseFallback, CanBeSwitchedOff) {
   ss_engine_options options = optionsFor(1);
   options.dense_fallback = 0;

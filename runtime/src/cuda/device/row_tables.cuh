@@ -9,8 +9,13 @@ namespace ss {
 /// Bits of a state's status that moving rows touches, as in routines.h.
 constexpr int32_t kNotFinite = 1, kNotConverged = 4, kTightened = 8, kOutOfRange = 16;
 
-/// Folds of a dense state between two attempts to store it in factors again.
-constexpr int32_t kFoldsPerAttempt = 16;
+/// Whether a dense state's fold of this number, from 1, tries to store it in factors
+/// again: the 16th, the 32nd, and so on, twice as many each time, then every 1024th, as
+/// on a CPU (triesFactors in engine/ReturnAttempts.h).
+SS_BOTH_SIDES bool tries_factors(int32_t folds) {
+  constexpr int32_t kFirst = 16, kMostBetween = 1024;
+  return folds >= kFirst && ((folds & (folds - 1)) == 0 || folds % kMostBetween == 0);
+}
 
 /// Words of RowTables::faults.
 enum RowFault : int32_t {

@@ -28,6 +28,7 @@ SS_BOTH_SIDES void list_dense(const RowLayer &layer, int32_t state, int64_t row)
 /// A matrix to decompose, where it is, into the rows at `base`.
 SS_BOTH_SIDES void list_back(const RowLayer &layer, int32_t state, int64_t base) {
   const int32_t place = add_shared(layer.back_count, 1);
+  layer.back_rank[state] = -1; // until the kernel has said how many
   if (layer.most_staged == 0) {
     layer.back_work[place] = state;
     layer.back_matrix[place] = layer.row_base[state] * layer.row_elements;
@@ -35,7 +36,6 @@ SS_BOTH_SIDES void list_back(const RowLayer &layer, int32_t state, int64_t base)
     return;
   }
   if (place >= layer.most_staged) { // the next fold tries again
-    layer.back_rank[state] = -1;
     --layer.folds[state];
     return;
   }
@@ -91,7 +91,7 @@ SS_BOTH_SIDES void plan_dense(const RowTables &tables, RowPool &pool, RowRequest
   const int32_t state = request.state;
   const int64_t base = layer.row_base[state];
   const int32_t folds = ++layer.folds[state];
-  if (layer.most_back > 0 && folds % kFoldsPerAttempt == 0) {
+  if (layer.most_back > 0 && tries_factors(folds)) {
     request.purpose = kGoBack;
     ask_rows(tables, layer.most_back + 1, request);
   } else if (is_to_leave(pool, base) && ask_rows(tables, layer.dense_rows, request)) {

@@ -241,24 +241,35 @@ __device__ __forceinline__ void add_up(int32_t (&counts)[ss::kSizeClasses]) {
   __syncthreads();
 }
 
-/// Calls `body(program, size)` for the programs of a thread. The sizes of several
-/// are asked for together: one after the other they would take as long each.
-template <typename Body>
-__device__ __forceinline__ void with_sizes(const ss::Schedule &schedule,
-                                           const ss::ScheduleLayer &layer, const int32_t *slots,
-                                           int32_t programs, const Body &body) {
+/// What the counter of each lane's size was, which each adds one to: lanes of the same
+/// size do it together, as most of a warp's are. Without a size (-1): nothing.
+__device__ __forceinline__ int32_t take_place(int32_t (&counts)[ss::kSizeClasses], int32_t size) {
+  const int32_t lane = threadIdx.x % 32;
+  const unsigned same = __match_any_sync(kWholeWarp, size);
+  const int32_t leader = __ffs(int(same)) - 1;
+  int32_t place = 0;
+  if (size >= 0 && lane == leader)
+    place = atomicAdd(&counts[size], __popc(same));
+  return __shfl_sync(kWholeWarp, place, leader) + __popc(same & ((1u << lane) - 1));
+}
+
+/// Calls `body(program, size)` for the programs of a thread, by whole warps: beyond the
+/// last program size is -1. The sizes of several are asked for together: one after the
+/// other they would take as long each.
+template <typename Size, typename Body>
+__device__ __forceinline__ void with_sizes(int32_t programs, const Size &size_of, const Body &body) {
   constexpr int32_t kAtOnce = 4;
-  const int32_t threads = blockDim.x;
-  for (int32_t first = threadIdx.x; first < programs; first += kAtOnce * threads) {
+  const int32_t threads = blockDim.x, lane = threadIdx.x % 32;
+  for (int32_t first = threadIdx.x; first - lane < programs; first += kAtOnce * threads) {
     int32_t sizes[kAtOnce];
 #pragma unroll
-    for (int32_t i = 0; i < kAtOnce; ++i)
-      if (const int32_t program = first + i * threads; program < programs)
-        sizes[i] = ss::size_class(schedule, layer, slots, program);
+    for (int32_t i = 0; i < kAtOnce; ++i) {
+      const int32_t program = first + i * threads;
+      sizes[i] = program < programs ? size_of(program) : -1;
+    }
 #pragma unroll
     for (int32_t i = 0; i < kAtOnce; ++i)
-      if (const int32_t program = first + i * threads; program < programs)
-        body(program, sizes[i]);
+      body(first + i * threads, sizes[i]);
   }
 }
 
@@ -267,19 +278,33 @@ __device__ __forceinline__ void with_sizes(const ss::Schedule &schedule,
 __device__ __forceinline__ void order_programs(const ss::Schedule &schedule,
                                                const ss::ScheduleLayer &layer, const int32_t *slots,
                                                int32_t batch) {
+  constexpr int32_t kKept = 16384; // sizes that are not found again
+  static_assert(ss::kSizeClasses <= 256, "a size is a byte");
   __shared__ int32_t counts[ss::kSizeClasses];
+  __shared__ unsigned char kept[kKept];
   if (layer.deferred)
     return;
   const int32_t programs = batch * layer.heads;
   for (int32_t size = threadIdx.x; size < ss::kSizeClasses; size += blockDim.x)
     counts[size] = 0;
   __syncthreads();
-  with_sizes(schedule, layer, slots, programs,
-             [&](int32_t, int32_t size) { atomicAdd(&counts[size], 1); });
+  auto find_size = [&](int32_t program) {
+    return ss::size_class(schedule, layer, slots, program);
+  };
+  with_sizes(programs, find_size, [&](int32_t program, int32_t size) {
+    (void)take_place(counts, size);
+    if (size >= 0 && program < kKept)
+      kept[program] = (unsigned char)(size);
+  });
   __syncthreads();
   add_up(counts);
-  with_sizes(schedule, layer, slots, programs, [&](int32_t program, int32_t size) {
-    layer.order[atomicAdd(&counts[size], 1)] = program;
+  auto known_size = [&](int32_t program) {
+    return program < kKept ? int32_t(kept[program]) : find_size(program);
+  };
+  with_sizes(programs, known_size, [&](int32_t program, int32_t size) {
+    const int32_t place = take_place(counts, size);
+    if (size >= 0)
+      layer.order[place] = program;
   });
 }
 

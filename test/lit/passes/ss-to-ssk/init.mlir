@@ -10,6 +10,8 @@
 // TWO-SAME: warps = 2
 // NINE: error: init-warps is 9, expected 1 to 8, or 0 for what the device asks for
 
+// RUN: ss-opt %s --pass-pipeline='builtin.module(ss-pipeline{init=true})' | ss-translate --ssk-to-cuda | FileCheck %s --check-prefix=CUDA
+
 // Init kernels are made where they are asked for.
 // WITHOUT-NOT: init
 
@@ -36,6 +38,21 @@
 // CHECK: ssk.call @ss_add_gram({{.*}}, %[[CHUNK]], %[[VECTORS]]) reads [4, 5] writes [5]
 // CHECK: ssk.call @ss_gram_svd({{.*}}, %[[VECTORS]],
 // CHECK: ssk.matmul %[[VECTORS]], %[[CHUNK]] into %{{.*}} limit %{{.*}} {transpose_b}
+
+// A grid of any size runs the whole list; a block's warps begin and end a state
+// together. Where its rows are is read behind the decomposition, and not kept.
+// CUDA: gdn_init_{{.*}}: init
+// CUDA: // 4 warps a program and a block, {{[0-9]+}} bytes of shared memory, in a loop over programs.
+// CUDA: const int64_t *row_base,
+// CUDA: const int32_t *work,
+// CUDA: for (int64_t program = blockIdx.x; program < programs; program += int64_t(gridDim.x)) {
+// CUDA-NEXT: if (program >= int64_t(work_count[0]))
+// CUDA-NEXT: return;
+// CUDA-NEXT: __syncthreads();
+// CUDA-NOT: work[program]
+// CUDA: ss::gram_svd<4>(
+// CUDA: const int64_t [[STATE:.*]] = work[program];
+// CUDA-NEXT: const int64_t {{.*}} = row_base[[[STATE]]];
 
 // PACKAGE: "init": "gdn_init_
 

@@ -84,11 +84,12 @@ static std::string getLauncher(ssk::KernelOp kernel) {
   std::string blocks = cuda::getCudaKernelInfo(kernel).loops
                            ? "2"
                            : "(programs + " + perBlock + " - 1) / " + perBlock;
-  // A program for every block of several warps.
+  // Blocks of several warps, which have one program at a time.
   auto overBlocks = [&](int64_t warps, const std::string &entry) {
     return "extern \"C\" bool run_" + entry +
            "(const void *const *args, int64_t programs, int order) {\n"
-           "  for (blockIdx.x = 0; blockIdx.x < programs; ++blockIdx.x)\n"
+           "  gridDim.x = " + blocks + ";\n"
+           "  for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x)\n"
            "    if (!sinkstate::test::runBlock(sinkstate::test::LaneOrder(order), " +
            std::to_string(warps) + ",\n        [&] { " + entry + "(" + call +
            "programs); }))\n"
