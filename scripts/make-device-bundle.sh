@@ -68,7 +68,7 @@ tiny=$root/examples/tiny-hybrid
 compile "$bundle/packages/tiny-hybrid" --cpu=x86-64-v3 -- "$tiny" --policy=relative:0.03
 compile "$bundle/packages/tiny-hybrid-init" --no-cpu --init -- "$tiny" --policy=relative:0.03
 compile "$bundle/packages/tiny-hybrid-0.1" --cpu=x86-64-v3 -- "$tiny" --policy=relative:0.1
-compile "$bundle/packages/tiny-hybrid-fixed-32" --cpu=x86-64-v3 -- "$tiny" --policy=fixed:32 --core=qr
+compile "$bundle/packages/tiny-hybrid-fixed-32" --cpu=x86-64-v3 -- "$tiny" --policy=fixed:32
 compile "$bundle/packages/tiny-hybrid-dense" --cpu=x86-64-v3 -- "$tiny" --form=dense
 # The policies that the rank profiles were taken with.
 for preset in Nemotron-3-Nano-4B:0.003 Qwen3.5-9B:0.01 Kimi-Linear-48B-A3B:0.01; do

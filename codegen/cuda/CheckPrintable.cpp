@@ -5,13 +5,12 @@
 #include "codegen/cuda/CudaStatement.h"
 #include "codegen/cuda/CudaTypes.h"
 #include "passes/ssk/LaneLayout.h"
+#include "passes/ssk/ScratchLayout.h"
 
 using namespace mlir;
 using namespace sinkstate;
 using cuda::kMaxStaticShared;
 
-/// Shared memory that data center GPUs give one block; the smallest give 99 KB.
-static constexpr int64_t kMaxSharedBytes = 227 * 1024;
 static constexpr int64_t kMaxThreads = 1024;
 
 static LogicalResult checkOp(Operation *op) {
@@ -40,11 +39,12 @@ LogicalResult cuda::checkCudaPrintable(ssk::KernelOp kernel) {
     return kernel.emitOpError("needs ")
            << info.sharedBytes << " bytes of shared memory for each of " << info.parts
            << " warps, expected at most " << kMaxStaticShared << " for all of them";
-  if (info.sharedBytes > kMaxSharedBytes)
+  if (info.sharedBytes > ssk::kMostBlockBytes)
     return kernel.emitOpError("needs ")
            << info.sharedBytes << " bytes of shared memory a block (" << perBlock
-           << " programs), expected at most " << kMaxSharedBytes
-           << ": lower programs_per_block";
+           << (perBlock == 1 ? " program" : " programs") << "), expected at most "
+           << ssk::kMostBlockBytes << ": "
+           << (perBlock == 1 ? "make its scratch smaller" : "lower programs_per_block");
   bool failedAny = false;
   kernel.getBody().walk<WalkOrder::PreOrder>(
       [&](Operation *op) { failedAny |= failed(checkOp(op)); });

@@ -44,6 +44,7 @@ void buildKernelPipeline(OpPassManager &passes,
   conversion.rowsInFlight = options.rowsInFlight;
   conversion.programsPerBlock = options.programsPerBlock;
   conversion.initWarps = options.initWarps;
+  conversion.spareScratch = options.spareScratch;
   passes.addPass(createConvertSSToSSKPass(conversion));
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());

@@ -50,6 +50,12 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
       llvm::cl::desc("warps that initialise one state together on a GPU (0: by "
                      "device)"),
       llvm::cl::init(0)};
+  Option<bool> spareScratch{
+      *this, "spare-scratch",
+      llvm::cl::desc("let compactions form orthonormal rows at once, as they do "
+                     "where a GPU's block has no room for the matrices that save "
+                     "it"),
+      llvm::cl::init(false)};
   Option<bool> compactBefore{
       *this, "compact-before",
       llvm::cl::desc("let the last quarter of the layers compact before "

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "CompactLowering.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/ADT/bit.h"
 #include <algorithm>
 
 using namespace mlir;
@@ -85,9 +86,11 @@ void CompactLowering::split() {
     foldWeighedRows();
 }
 
-/// Rows that are only scaled, whose registers are free for more of them.
+/// Rows that are only scaled, whose registers are free for more of them; a state
+/// may have room for fewer.
 int64_t CompactLowering::manyRows() const {
-  return rowsInFlight > 1 ? 2 * rowsInFlight : 1;
+  const int64_t rows = rowsInFlight > 1 ? 2 * rowsInFlight : 1;
+  return std::min<int64_t>(rows, llvm::bit_floor<uint64_t>(t.shape.rankBound));
 }
 
 Value CompactLowering::groupStride() const {

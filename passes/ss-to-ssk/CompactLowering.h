@@ -26,15 +26,19 @@ namespace sinkstate {
 /// themselves and what is between them is decomposed. With `core = qr`
 /// (SideLowering.cpp) the second side is orthogonalised after the first one's
 /// factor R has been multiplied into it, `H = (R A)^T Q = (Q_2^T R_2) Q`.
+///
+/// Where scratch is short (`sparesScratch` of KernelChoices) each Q is formed as
+/// soon as its T is known, and rounded once more: three matrices [m, m] live at
+/// the same time, instead of five (svd) or four (qr).
 class CompactLowering {
 public:
-  /// `rowsInFlight`: rows that are moved together. `formsKept`: rows are formed
-  /// when it is known which of them stay, and only those. `next`: the state whose
-  /// memory is asked for meanwhile, or null.
+  /// `rowsInFlight`: rows that are moved together. `next`: the state whose memory
+  /// is asked for meanwhile, or null.
   CompactLowering(ss::FusedOp fused, StateTables &tables, int64_t rowsInFlight,
-                  bool formsKept, NextState *next)
+                  const KernelChoices &choices, NextState *next)
       : fused(fused), t(tables), k(tables.k), m(tables.shape.block()),
-        rowsInFlight(rowsInFlight), formsKept(formsKept), next(next) {
+        rowsInFlight(rowsInFlight), formsKept(choices.formsKept),
+        sparesScratch(choices.sparesScratch), next(next) {
     left.name = "left";
     left.columns = tables.shape.dv;
     right.name = "right";
@@ -116,7 +120,11 @@ private:
   /// T and R of a Gram matrix, which R replaces; true where rows are so nearly
   /// dependent that `T A` has to be orthogonalised once more.
   mlir::Value callOrthogonalize(mlir::Value gram, mlir::Value factor);
-  void orthogonalizeAlone(BlockSide &side, mlir::Value scratch);
+  /// `scratch` is wanted where that happens, and null where `core` does it.
+  mlir::Value orthogonalizeAlone(BlockSide &side, mlir::Value scratch);
+  void orthogonalizeSparingly();
+  /// Puts Q = T A in the place of A.
+  void formOrthonormal(BlockSide &side);
   /// Puts Q = T A in the place of A and makes T and R those of Q; R of A is
   /// the product of both.
   void orthogonalizeAgain(BlockSide &side, mlir::Value r, mlir::Value scratch);
@@ -173,7 +181,8 @@ private:
   KernelBuilder &k;
   int64_t m;
   int64_t rowsInFlight;
-  bool formsKept;
+  bool formsKept; ///< rows are formed when it is known which of them stay
+  bool sparesScratch;
   NextState *next;
   int64_t shares = 0; ///< asked for so far
   // Form sink only (SinkLowering.cpp).
@@ -197,6 +206,7 @@ private:
   mlir::Value noise;                 ///< weights below are rounding, or null
   mlir::Value inverseLengths;        ///< [m] f64: 1 / sigma, or 0
   mlir::Value yt;                    ///< right singular vectors
+  mlir::Value isRightIll; ///< Q of the right side is orthogonalised once more
   mlir::Value sigma;                 ///< [m] f64
   mlir::Value newWeights;            ///< [m] f32
   mlir::Value newOrder; ///< new components that stay; null if they are sorted

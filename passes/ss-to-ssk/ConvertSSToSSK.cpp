@@ -8,6 +8,7 @@
 #include "dialect/ssk/SSKNames.h"
 #include "dialect/ssk/SSKWarps.h"
 #include "passes/ss-to-ssk/Passes.h"
+#include "passes/ssk/ScratchLayout.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -83,6 +84,26 @@ int64_t bytesOfScratch(ssk::KernelOp kernel) {
   return bytes;
 }
 
+/// Shared memory of one program, as ssk-prepare will lay it out.
+ssk::ScratchLayout measureScratch(ssk::KernelOp kernel) {
+  OwningOpRef<ssk::KernelOp> copy = kernel.clone();
+  return ssk::layOutScratch(*copy);
+}
+
+LogicalResult checkFits(ssk::KernelOp kernel, const LayerShape &shape) {
+  const int64_t bytes = measureScratch(kernel).bytes;
+  if (bytes <= ssk::kMostBlockBytes)
+    return success();
+  return kernel.emitError("a compaction of ")
+         << shape.block() << " components of " << shape.dv << " x " << shape.dk
+         << " (" << shape.active << " active and " << shape.capacity
+         << " buffered ones) needs " << bytes
+         << " bytes of a GPU's shared memory, expected at most "
+         << ssk::kMostBlockBytes
+         << ": make active or buffer smaller (of a fixed rank, the rank), or "
+            "leave CUDA out (ss-compile --no-cuda)";
+}
+
 struct ConvertSSToSSK final
     : impl::ConvertSSToSSKPassBase<ConvertSSToSSK> {
   using Base::Base;
@@ -144,7 +165,7 @@ struct ConvertSSToSSK final
   }
 
   void explain(ssk::KernelOp kernel, StringRef role, const LayerShape &shape,
-               const KernelTuning &tuning) {
+               const KernelTuning &tuning, const KernelChoices &choices) {
     InFlightDiagnostic remark = kernel.emitRemark("@");
     remark << kernel.getName() << ": " << tuning.rowsInFlight
            << " rows in flight";
@@ -166,6 +187,9 @@ struct ConvertSSToSSK final
                << " at every use";
     }
     remark << " (" << device << ": " << tuning.reason << ")";
+    if (role == "compact" && choices.sparesScratch)
+      remark << "; orthonormal rows are formed at once and rounded once more, "
+                "for shared memory";
     if (role == "compact")
       remark << "; a kernel of its own beside decode; " << explainBuffer(shape);
   }
@@ -185,15 +209,43 @@ struct ConvertSSToSSK final
     if (failed(fused))
       return failure();
 
+    StringRef roleName =
+        function->getAttrOfType<StringAttr>("ss.role").getValue();
+    const KernelTuning tuning = tune(roleName, shape);
+    KernelChoices choices{tuning.rowsInFlight, tuning.parts, tuning.asksAhead,
+                          tuning.formsKept, spareScratch};
+    FailureOr<ssk::KernelOp> kernel =
+        makeKernel(function, *fused, shape, *role, tuning, choices);
+    if (failed(kernel))
+      return failure();
+    if (roleName == "compact" && device != "cpu" && !choices.sparesScratch &&
+        !measureScratch(*kernel).isPadded) {
+      kernel->erase();
+      choices.sparesScratch = true;
+      kernel = makeKernel(function, *fused, shape, *role, tuning, choices);
+      if (failed(kernel) || failed(checkFits(*kernel, shape)))
+        return failure();
+    }
+    if (report)
+      explain(*kernel, roleName, shape, tuning, choices);
+    function.erase();
+    ++kernels;
+    scratchBytes = std::max<int64_t>(scratchBytes, bytesOfScratch(*kernel));
+    return success();
+  }
+
+  FailureOr<ssk::KernelOp>
+  makeKernel(func::FuncOp function, ss::FusedOp fused, const LayerShape &shape,
+             const Role &role, const KernelTuning &tuning,
+             const KernelChoices &choices) {
     OpBuilder builder(function);
     SmallVector<Type> types;
     SmallVector<StringRef> names;
-    for (const KernelArguments::Argument &argument : role->signature) {
+    for (const KernelArguments::Argument &argument : role.signature) {
       types.push_back(argument.type);
       names.push_back(argument.name);
     }
     StringAttr roleName = function->getAttrOfType<StringAttr>("ss.role");
-    const KernelTuning tuning = tune(roleName.getValue(), shape);
     auto kernel =
         ssk::KernelOp::create(builder, function.getLoc(), function.getName(),
                               types, names, roleName.getValue(),
@@ -210,8 +262,6 @@ struct ConvertSSToSSK final
       repeated.push_back("orthogonalize");
     if (!repeated.empty())
       kernel->setAttr(ssk::kRepeatedAttr, builder.getStrArrayAttr(repeated));
-    if (report)
-      explain(kernel, roleName.getValue(), shape, tuning);
     if (roleName.getValue() == "densify" && !shape.isNarrow())
       allowOverlap(kernel, {"rows", "out"}); // a dense state is folded in place
     // Read twice, which compilers would otherwise know to be the same.
@@ -222,18 +272,13 @@ struct ConvertSSToSSK final
     builder.setInsertionPointToEnd(body);
     if (body->mightHaveTerminator())
       builder.setInsertionPoint(body->getTerminator());
-    KernelArguments arguments(role->signature, body->getArguments());
+    KernelArguments arguments(role.signature, body->getArguments());
     KernelBuilder k(builder, kernel, fused->getLoc());
-    KernelChoices choices{tuning.rowsInFlight, tuning.parts, tuning.asksAhead,
-                          tuning.formsKept};
-    if (failed(role->lower(*fused, shape, arguments, choices, k)))
+    if (failed(role.lower(fused, shape, arguments, choices, k)))
       return failure();
     if (!body->mightHaveTerminator())
       ssk::ReturnOp::create(builder, function.getLoc());
-    function.erase();
-    ++kernels;
-    scratchBytes = std::max<int64_t>(scratchBytes, bytesOfScratch(kernel));
-    return success();
+    return kernel;
   }
 
   /// The sizes, for whoever reads the kernel: they are plain numbers in it.

@@ -63,10 +63,12 @@ void CompactLowering::orthogonalizeAgain(BlockSide &side, Value r,
   k.matmul(scratch, r, r, false, false);
 }
 
-void CompactLowering::orthogonalizeAlone(BlockSide &side, Value scratch) {
+Value CompactLowering::orthogonalizeAlone(BlockSide &side, Value scratch) {
   k.matmul(side.rows, side.rows, side.r, false, true);
   Value again = callOrthogonalize(side.r, side.t);
-  k.branch(again, [&] { orthogonalizeAgain(side, side.r, scratch); });
+  if (scratch)
+    k.branch(again, [&] { orthogonalizeAgain(side, side.r, scratch); });
+  return again;
 }
 
 void CompactLowering::orthogonalize() {
@@ -74,6 +76,8 @@ void CompactLowering::orthogonalize() {
     side->t = matrix(side == &left ? "t_left" : "t_right");
     side->r = matrix(side == &left ? "r_left" : "r_right");
   }
+  if (sparesScratch)
+    return orthogonalizeSparingly();
   yt = matrix("yt");
   k.note("orthogonalise the left side: Q = T A, R = T A A^T");
   orthogonalizeAlone(left, yt);
@@ -82,10 +86,36 @@ void CompactLowering::orthogonalize() {
   orthogonalizeAlone(right, yt);
 }
 
+void CompactLowering::formOrthonormal(BlockSide &side) {
+  k.matmul(side.t, side.rows, side.rows, false, false);
+}
+
+void CompactLowering::orthogonalizeSparingly() {
+  k.note("orthogonalise the left side: R = T A A^T, and Q = T A at once");
+  orthogonalizeAlone(left, matrix("again"));
+  formOrthonormal(left);
+  askAhead();
+  k.note("orthogonalise the right side");
+  isRightIll = orthogonalizeAlone(right, Value());
+}
+
 void CompactLowering::core() {
   k.note("core C = R_L diag(s) R_R^T");
   scaleMatrix(left.r, Value(), blockWeights);
   k.matmul(left.r, right.r, left.r, false, true);
+  if (!sparesScratch)
+    return;
+  // R_R is R_2 R where Q is orthogonalised once more, and C then C R_2^T: R_2
+  // takes the place of R, which C has.
+  k.branch(isRightIll, [&] {
+    k.note("ill-conditioned: form Q and orthogonalise it once more");
+    formOrthonormal(right);
+    k.matmul(right.rows, right.rows, right.r, false, true);
+    callOrthogonalize(right.r, right.t);
+    k.matmul(left.r, right.r, left.r, false, true);
+  });
+  formOrthonormal(right);
+  yt = matrix("yt");
 }
 
 void CompactLowering::coreSvd() {
@@ -97,9 +127,15 @@ void CompactLowering::coreSvd() {
 }
 
 void CompactLowering::rotate() {
-  k.note("rotated rows: U' = (X^T T_L) A_L, V' = (Y^T T_R) A_R");
-  formRows(left, right.r, left.t, left.t);
-  formRows(right, yt, right.t, right.t);
+  if (sparesScratch) {
+    k.note("rotated rows: U' = X^T Q_L, V' = Y^T Q_R");
+    formRows(left, right.r);
+    formRows(right, yt);
+  } else {
+    k.note("rotated rows: U' = (X^T T_L) A_L, V' = (Y^T T_R) A_R");
+    formRows(left, right.r, left.t, left.t);
+    formRows(right, yt, right.t, right.t);
+  }
   Value wide = k.load(matrixRow(), sigma, k.index(0));
   Value narrow = k.map(k.lanes({m}), wide,
                        [&](ValueRange e) { return k.narrow(e[0]); });

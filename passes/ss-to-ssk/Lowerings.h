@@ -18,6 +18,8 @@ struct KernelChoices {
   int64_t parts = 1;
   bool asksAhead = false;   ///< for the memory of the next state
   bool formsKept = false;   ///< a compaction forms no rows that it drops
+  /// A compaction forms orthonormal rows at once, and keeps fewer matrices.
+  bool sparesScratch = false;
 };
 
 /// Each fills the body of a kernel whose insertion point `k` stands at, from

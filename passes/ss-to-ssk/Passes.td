@@ -16,7 +16,8 @@ def ConvertSSToSSKPass : Pass<"convert-ss-to-ssk", "::mlir::ModuleOp"> {
 
     Guarantees: a decode kernel reads every stored row, buffered pair or dense
     element once; a compaction moves no row that it does not change; every
-    exponent is at most 0.
+    exponent is at most 0. What a compaction for a GPU takes of shared memory a
+    block has.
   }];
   let options = [
     Option<"device", "device", "std::string", /*default=*/"\"sm_90\"",
@@ -29,6 +30,9 @@ def ConvertSSToSSKPass : Pass<"convert-ss-to-ssk", "::mlir::ModuleOp"> {
            "programs (warps) of a block on a GPU (0: by device)">,
     Option<"initWarps", "init-warps", "int64_t", /*default=*/"0",
            "warps that initialise one state together on a GPU (0: by device)">,
+    Option<"spareScratch", "spare-scratch", "bool", "false",
+           "let compactions form orthonormal rows at once, as they do where a GPU's "
+           "block has no room for the matrices that save it">,
     Option<"report", "report", "bool", "false",
            "Tell what was chosen for every kernel, and why, as remarks">
   ];

@@ -100,7 +100,9 @@ Value CompactLowering::unfoldSizes(BlockSide &side) {
 void CompactLowering::orthogonalizeFirst(BlockSide &side, BlockSide &other) {
   side.r = matrix("x_t");
   side.t = matrix("t_first");
-  other.r = matrix("r_second");
+  // Its diagonal is what is wanted first: where scratch is short the rest is
+  // computed when the first side is done.
+  other.r = matrix(sparesScratch ? "squares" : "r_second");
   other.t = matrix("t_second");
   k.note("Gram matrix of the other side, A A^T, and the components' sizes S");
   askAhead();
@@ -117,6 +119,8 @@ void CompactLowering::orthogonalizeFirst(BlockSide &side, BlockSide &other) {
   largest = unfoldSizes(side);
   noise = k.name("noise", k.narrow(k.mul(largest, k.wide(kNoiseShare))));
   k.branch(again, [&] { orthogonalizeAgain(side, side.r, other.t); });
+  if (sparesScratch)
+    formOrthonormal(side);
 }
 
 //===----------------------------------------------------------------------===//
@@ -179,6 +183,10 @@ void CompactLowering::normaliseRows(Value r) {
 
 void CompactLowering::orthogonalizeSecond(BlockSide &side, BlockSide &first) {
   k.note("Gram matrix of R A: R (A A^T) R^T; its T is multiplied with R");
+  if (sparesScratch) {
+    side.r = matrix("r_second");
+    k.matmul(side.rows, side.rows, side.r, false, true);
+  }
   k.matmul(first.r, side.r, side.r, false, false);
   askAhead();
   k.matmul(side.r, first.r, side.r, false, true);
@@ -196,7 +204,10 @@ void CompactLowering::orthogonalizeSecond(BlockSide &side, BlockSide &first) {
   k.note("rows: orthonormal ones here, there their parts of unit length");
   formRows(side, side.t);
   normaliseRows(side.r);
-  formRows(first, side.r, first.t, side.r);
+  if (sparesScratch)
+    formRows(first, side.r);
+  else
+    formRows(first, side.r, first.t, side.r);
   newOrder = k.name("new_order", k.shared({m}, k.i32()));
 }
 

@@ -368,7 +368,7 @@ LogicalResult lowerCompact(ss::FusedOp fused, const LayerShape &shape,
       next.emplace(ahead);
     }
     int64_t rowsInFlight = std::min<int64_t>(choices.rowsInFlight, 4);
-    result = CompactLowering(fused, tables, rowsInFlight, choices.formsKept,
+    result = CompactLowering(fused, tables, rowsInFlight, choices,
                              next ? &*next : nullptr)
                  .run();
   });

@@ -22,7 +22,7 @@ def SSKPreparePass : Pass<"ssk-prepare", "::sinkstate::ssk::KernelOp"> {
     * gives `ssk.parts` the scratch through which its warps add up what they have;
     * sets `pitch` on scratch that is a factor of `ssk.matmul`, or an argument of
       a routine beside one that is, and whose rows would all begin in the same
-      bank of shared memory;
+      bank of shared memory; on none where a block has no room for it;
     * gives scratch that is never needed at the same time the same `slot`, and
       lowers `programs_per_block` by halves until the scratch of a block fits
       `max-shared-bytes`, or to 1;

@@ -3,6 +3,7 @@
 #include "tools/ss-import/Import.h"
 
 #include "dialect/ss/SS.h"
+#include "dialect/ss/SSSizes.h"
 #include "tools/ss-import/ModelFamilies.h"
 
 #include "mlir/IR/Verifier.h"
@@ -94,10 +95,18 @@ static FailureOr<ImportOptions> resolveOptions(ImportOptions options,
                                  llvm::APFloat(options.policyValue));
   if (!policy)
     return failure();
-  if (policy.isFixed())
-    options.active = options.buffer = policy.getCount();
   if (options.draft < 0)
     return emit() << "'draft' is " << options.draft << ", expected 0 or more";
+  if (policy.isFixed()) {
+    options.active = options.buffer = policy.getCount();
+    const int64_t most = (ss::kMaxBlockRows - options.draft) / 2;
+    if (most >= 1 && options.active > most)
+      return emit() << "policy 'fixed' has rank " << options.active
+                    << ", expected at most " << most
+                    << ": a compaction takes up to " << ss::kMaxBlockRows
+                    << " components, twice the rank and the draft tokens ("
+                    << options.draft << ")";
+  }
   if (failed(ss::verifyBlockSizes(emit, options.active, options.buffer,
                                   options.draft)))
     return failure();

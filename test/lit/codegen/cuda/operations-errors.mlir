@@ -62,10 +62,19 @@ ssk.kernel @unknown_step(%x: !ssk.global<f32> {ssk.name = "x"}, %n: i64 {ssk.nam
 
 // -----
 
-// expected-error@+1 {{'ssk.kernel' op needs 262144 bytes of shared memory a block (1 programs), expected at most 232448: lower programs_per_block}}
+// expected-error@+1 {{'ssk.kernel' op needs 262144 bytes of shared memory a block (1 program), expected at most 232448: make its scratch smaller}}
 ssk.kernel @too_much_scratch(%x: f32 {ssk.name = "x"}) attributes {programs_per_block = 1 : i64} {
   %s = ssk.alloc : !ssk.shared<256x256xf32>
   ssk.fill %s, %x : !ssk.shared<256x256xf32>
+  ssk.return
+}
+
+// -----
+
+// expected-error@+1 {{'ssk.kernel' op needs 262144 bytes of shared memory a block (4 programs), expected at most 232448: lower programs_per_block}}
+ssk.kernel @too_many_programs(%x: f32 {ssk.name = "x"}) attributes {programs_per_block = 4 : i64} {
+  %s = ssk.alloc : !ssk.shared<128x128xf32>
+  ssk.fill %s, %x : !ssk.shared<128x128xf32>
   ssk.return
 }
 
