@@ -129,78 +129,116 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_bf16_38130cb0(
       }
     }
 
-    for (int64_t i = 0; i < 8; i += 4) {
-      __syncwarp();
-      const int64_t value = scratch.order[i];
-      const bool is_true = value >= 0;
-      const int64_t source = is_true ? value : 0;
-      const int64_t value_1 = is_true ? 128 : 0;
-      const int64_t row = base + source;
-      const int64_t row_at = row * 256;
-      ss::bfloat16 stored_1[4];
-      ss::load_lanes<uint2, 128>(stored_1, &rows[row_at], value_1);
-      float tile[4];
-      ss::widen(tile, stored_1);
-      ss::bfloat16 stored_2[4];
-      ss::load_lanes<uint2, 128>(stored_2, &rows[row_at + 128], value_1);
-      float tile_1[4];
-      ss::widen(tile_1, stored_2);
-      const int64_t value_2 = i + 1;
-      const int64_t value_3 = scratch.order[value_2];
-      const bool is_true_1 = value_3 >= 0;
-      const int64_t source_1 = is_true_1 ? value_3 : 0;
-      const int64_t value_4 = is_true_1 ? 128 : 0;
-      const int64_t row_1 = base + source_1;
-      const int64_t row_at_1 = row_1 * 256;
-      ss::bfloat16 stored_3[4];
-      ss::load_lanes<uint2, 128>(stored_3, &rows[row_at_1], value_4);
-      float tile_2[4];
-      ss::widen(tile_2, stored_3);
-      ss::bfloat16 stored_4[4];
-      ss::load_lanes<uint2, 128>(stored_4, &rows[row_at_1 + 128], value_4);
-      float tile_3[4];
-      ss::widen(tile_3, stored_4);
-      const int64_t value_5 = i + 2;
-      const int64_t value_6 = scratch.order[value_5];
-      const bool is_true_2 = value_6 >= 0;
-      const int64_t source_2 = is_true_2 ? value_6 : 0;
-      const int64_t value_7 = is_true_2 ? 128 : 0;
-      const int64_t row_2 = base + source_2;
-      const int64_t row_at_2 = row_2 * 256;
-      ss::bfloat16 stored_5[4];
-      ss::load_lanes<uint2, 128>(stored_5, &rows[row_at_2], value_7);
-      float tile_4[4];
-      ss::widen(tile_4, stored_5);
-      ss::bfloat16 stored_6[4];
-      ss::load_lanes<uint2, 128>(stored_6, &rows[row_at_2 + 128], value_7);
-      float tile_5[4];
-      ss::widen(tile_5, stored_6);
-      const int64_t value_8 = i + 3;
-      const int64_t value_9 = scratch.order[value_8];
-      const bool is_true_3 = value_9 >= 0;
-      const int64_t source_3 = is_true_3 ? value_9 : 0;
-      const int64_t value_10 = is_true_3 ? 128 : 0;
-      const int64_t row_3 = base + source_3;
-      const int64_t row_at_3 = row_3 * 256;
-      ss::bfloat16 stored_7[4];
-      ss::load_lanes<uint2, 128>(stored_7, &rows[row_at_3], value_10);
-      float tile_6[4];
-      ss::widen(tile_6, stored_7);
-      ss::bfloat16 stored_8[4];
-      ss::load_lanes<uint2, 128>(stored_8, &rows[row_at_3 + 128], value_10);
-      float tile_7[4];
-      ss::widen(tile_7, stored_8);
-      ss::store_lanes<float4, 128>(&scratch.right[i][0], tile);
-      ss::store_lanes<float4, 128>(&scratch.left[i][0], tile_1);
-      __syncwarp();
-      ss::store_lanes<float4, 128>(&scratch.right[value_2][0], tile_2);
-      ss::store_lanes<float4, 128>(&scratch.left[value_2][0], tile_3);
-      __syncwarp();
-      ss::store_lanes<float4, 128>(&scratch.right[value_5][0], tile_4);
-      ss::store_lanes<float4, 128>(&scratch.left[value_5][0], tile_5);
-      __syncwarp();
-      ss::store_lanes<float4, 128>(&scratch.right[value_8][0], tile_6);
-      ss::store_lanes<float4, 128>(&scratch.left[value_8][0], tile_7);
+    if (stored > 0) {
+      for (int64_t i = 0; i < 8; i += 4) {
+        __syncwarp();
+        const int64_t value = scratch.order[i];
+        const bool is_true = value >= 0;
+        const int64_t source = is_true ? value : 0;
+        const int64_t row = base + source;
+        const int64_t row_at = row * 256;
+        ss::bfloat16 stored_1[4];
+        ss::load_lanes<uint2, 128>(stored_1, &rows[row_at]);
+        float tile[4];
+        ss::widen(tile, stored_1);
+        ss::bfloat16 stored_2[4];
+        ss::load_lanes<uint2, 128>(stored_2, &rows[row_at + 128]);
+        float tile_1[4];
+        ss::widen(tile_1, stored_2);
+        const int64_t value_1 = i + 1;
+        const int64_t value_2 = scratch.order[value_1];
+        const bool is_true_1 = value_2 >= 0;
+        const int64_t source_1 = is_true_1 ? value_2 : 0;
+        const int64_t row_1 = base + source_1;
+        const int64_t row_at_1 = row_1 * 256;
+        ss::bfloat16 stored_3[4];
+        ss::load_lanes<uint2, 128>(stored_3, &rows[row_at_1]);
+        float tile_2[4];
+        ss::widen(tile_2, stored_3);
+        ss::bfloat16 stored_4[4];
+        ss::load_lanes<uint2, 128>(stored_4, &rows[row_at_1 + 128]);
+        float tile_3[4];
+        ss::widen(tile_3, stored_4);
+        const int64_t value_3 = i + 2;
+        const int64_t value_4 = scratch.order[value_3];
+        const bool is_true_2 = value_4 >= 0;
+        const int64_t source_2 = is_true_2 ? value_4 : 0;
+        const int64_t row_2 = base + source_2;
+        const int64_t row_at_2 = row_2 * 256;
+        ss::bfloat16 stored_5[4];
+        ss::load_lanes<uint2, 128>(stored_5, &rows[row_at_2]);
+        float tile_4[4];
+        ss::widen(tile_4, stored_5);
+        ss::bfloat16 stored_6[4];
+        ss::load_lanes<uint2, 128>(stored_6, &rows[row_at_2 + 128]);
+        float tile_5[4];
+        ss::widen(tile_5, stored_6);
+        const int64_t value_5 = i + 3;
+        const int64_t value_6 = scratch.order[value_5];
+        const bool is_true_3 = value_6 >= 0;
+        const int64_t source_3 = is_true_3 ? value_6 : 0;
+        const int64_t row_3 = base + source_3;
+        const int64_t row_at_3 = row_3 * 256;
+        ss::bfloat16 stored_7[4];
+        ss::load_lanes<uint2, 128>(stored_7, &rows[row_at_3]);
+        float tile_6[4];
+        ss::widen(tile_6, stored_7);
+        ss::bfloat16 stored_8[4];
+        ss::load_lanes<uint2, 128>(stored_8, &rows[row_at_3 + 128]);
+        float tile_7[4];
+        ss::widen(tile_7, stored_8);
+        float tile_8[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          tile_8[e] = is_true ? tile[e] : 0.0f;
+        ss::store_lanes<float4, 128>(&scratch.right[i][0], tile_8);
+        float tile_9[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          tile_9[e] = is_true ? tile_1[e] : 0.0f;
+        ss::store_lanes<float4, 128>(&scratch.left[i][0], tile_9);
+        float tile_10[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          tile_10[e] = is_true_1 ? tile_2[e] : 0.0f;
+        __syncwarp();
+        ss::store_lanes<float4, 128>(&scratch.right[value_1][0], tile_10);
+        float tile_11[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          tile_11[e] = is_true_1 ? tile_3[e] : 0.0f;
+        ss::store_lanes<float4, 128>(&scratch.left[value_1][0], tile_11);
+        float tile_12[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          tile_12[e] = is_true_2 ? tile_4[e] : 0.0f;
+        __syncwarp();
+        ss::store_lanes<float4, 128>(&scratch.right[value_3][0], tile_12);
+        float tile_13[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          tile_13[e] = is_true_2 ? tile_5[e] : 0.0f;
+        ss::store_lanes<float4, 128>(&scratch.left[value_3][0], tile_13);
+        float tile_14[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          tile_14[e] = is_true_3 ? tile_6[e] : 0.0f;
+        __syncwarp();
+        ss::store_lanes<float4, 128>(&scratch.right[value_5][0], tile_14);
+        float tile_15[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          tile_15[e] = is_true_3 ? tile_7[e] : 0.0f;
+        ss::store_lanes<float4, 128>(&scratch.left[value_5][0], tile_15);
+      }
+    } else {
+      for (int64_t i = 0; i < 8; ++i) {
+        float tile[4] = {};
+        __syncwarp();
+        ss::store_lanes<float4, 128>(&scratch.right[i][0], tile);
+        float tile_1[4] = {};
+        ss::store_lanes<float4, 128>(&scratch.left[i][0], tile_1);
+      }
     }
 
     // buffered pairs behind the active components

@@ -131,110 +131,148 @@ gdn_compact_h32_kh16_128x128_a8_b8_qr_fp8_a2424bb4(
       }
     }
 
-    for (int64_t i = 0; i < 8; i += 4) {
-      __syncwarp();
-      const int64_t value = scratch.order[i];
-      const bool is_true = value >= 0;
-      const int64_t source = is_true ? value : 0;
-      const int64_t value_1 = is_true ? 128 : 0;
-      const int64_t row = base + source;
-      const int64_t row_at = row * 256;
-      ss::float8 stored_1[4];
-      ss::load_lanes<uint32_t, 128>(stored_1, &rows[row_at], value_1);
-      float tile[4];
-      ss::widen(tile, stored_1);
-      float tile_1[4];
+    if (stored > 0) {
+      for (int64_t i = 0; i < 8; i += 4) {
+        __syncwarp();
+        const int64_t value = scratch.order[i];
+        const bool is_true = value >= 0;
+        const int64_t source = is_true ? value : 0;
+        const int64_t row = base + source;
+        const int64_t row_at = row * 256;
+        ss::float8 stored_1[4];
+        ss::load_lanes<uint32_t, 128>(stored_1, &rows[row_at]);
+        float tile[4];
+        ss::widen(tile, stored_1);
+        float tile_1[4];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_1[e] = tile[e] * row_unit;
-      ss::float8 stored_2[4];
-      ss::load_lanes<uint32_t, 128>(stored_2, &rows[row_at + 128], value_1);
-      float tile_2[4];
-      ss::widen(tile_2, stored_2);
-      float tile_3[4];
+        for (int e = 0; e < 4; ++e)
+          tile_1[e] = tile[e] * row_unit;
+        ss::float8 stored_2[4];
+        ss::load_lanes<uint32_t, 128>(stored_2, &rows[row_at + 128]);
+        float tile_2[4];
+        ss::widen(tile_2, stored_2);
+        float tile_3[4];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_3[e] = tile_2[e] * row_unit;
-      const int64_t value_2 = i + 1;
-      const int64_t value_3 = scratch.order[value_2];
-      const bool is_true_1 = value_3 >= 0;
-      const int64_t source_1 = is_true_1 ? value_3 : 0;
-      const int64_t value_4 = is_true_1 ? 128 : 0;
-      const int64_t row_1 = base + source_1;
-      const int64_t row_at_1 = row_1 * 256;
-      ss::float8 stored_3[4];
-      ss::load_lanes<uint32_t, 128>(stored_3, &rows[row_at_1], value_4);
-      float tile_4[4];
-      ss::widen(tile_4, stored_3);
-      float tile_5[4];
+        for (int e = 0; e < 4; ++e)
+          tile_3[e] = tile_2[e] * row_unit;
+        const int64_t value_1 = i + 1;
+        const int64_t value_2 = scratch.order[value_1];
+        const bool is_true_1 = value_2 >= 0;
+        const int64_t source_1 = is_true_1 ? value_2 : 0;
+        const int64_t row_1 = base + source_1;
+        const int64_t row_at_1 = row_1 * 256;
+        ss::float8 stored_3[4];
+        ss::load_lanes<uint32_t, 128>(stored_3, &rows[row_at_1]);
+        float tile_4[4];
+        ss::widen(tile_4, stored_3);
+        float tile_5[4];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_5[e] = tile_4[e] * row_unit;
-      ss::float8 stored_4[4];
-      ss::load_lanes<uint32_t, 128>(stored_4, &rows[row_at_1 + 128], value_4);
-      float tile_6[4];
-      ss::widen(tile_6, stored_4);
-      float tile_7[4];
+        for (int e = 0; e < 4; ++e)
+          tile_5[e] = tile_4[e] * row_unit;
+        ss::float8 stored_4[4];
+        ss::load_lanes<uint32_t, 128>(stored_4, &rows[row_at_1 + 128]);
+        float tile_6[4];
+        ss::widen(tile_6, stored_4);
+        float tile_7[4];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_7[e] = tile_6[e] * row_unit;
-      const int64_t value_5 = i + 2;
-      const int64_t value_6 = scratch.order[value_5];
-      const bool is_true_2 = value_6 >= 0;
-      const int64_t source_2 = is_true_2 ? value_6 : 0;
-      const int64_t value_7 = is_true_2 ? 128 : 0;
-      const int64_t row_2 = base + source_2;
-      const int64_t row_at_2 = row_2 * 256;
-      ss::float8 stored_5[4];
-      ss::load_lanes<uint32_t, 128>(stored_5, &rows[row_at_2], value_7);
-      float tile_8[4];
-      ss::widen(tile_8, stored_5);
-      float tile_9[4];
+        for (int e = 0; e < 4; ++e)
+          tile_7[e] = tile_6[e] * row_unit;
+        const int64_t value_3 = i + 2;
+        const int64_t value_4 = scratch.order[value_3];
+        const bool is_true_2 = value_4 >= 0;
+        const int64_t source_2 = is_true_2 ? value_4 : 0;
+        const int64_t row_2 = base + source_2;
+        const int64_t row_at_2 = row_2 * 256;
+        ss::float8 stored_5[4];
+        ss::load_lanes<uint32_t, 128>(stored_5, &rows[row_at_2]);
+        float tile_8[4];
+        ss::widen(tile_8, stored_5);
+        float tile_9[4];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_9[e] = tile_8[e] * row_unit;
-      ss::float8 stored_6[4];
-      ss::load_lanes<uint32_t, 128>(stored_6, &rows[row_at_2 + 128], value_7);
-      float tile_10[4];
-      ss::widen(tile_10, stored_6);
-      float tile_11[4];
+        for (int e = 0; e < 4; ++e)
+          tile_9[e] = tile_8[e] * row_unit;
+        ss::float8 stored_6[4];
+        ss::load_lanes<uint32_t, 128>(stored_6, &rows[row_at_2 + 128]);
+        float tile_10[4];
+        ss::widen(tile_10, stored_6);
+        float tile_11[4];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_11[e] = tile_10[e] * row_unit;
-      const int64_t value_8 = i + 3;
-      const int64_t value_9 = scratch.order[value_8];
-      const bool is_true_3 = value_9 >= 0;
-      const int64_t source_3 = is_true_3 ? value_9 : 0;
-      const int64_t value_10 = is_true_3 ? 128 : 0;
-      const int64_t row_3 = base + source_3;
-      const int64_t row_at_3 = row_3 * 256;
-      ss::float8 stored_7[4];
-      ss::load_lanes<uint32_t, 128>(stored_7, &rows[row_at_3], value_10);
-      float tile_12[4];
-      ss::widen(tile_12, stored_7);
-      float tile_13[4];
+        for (int e = 0; e < 4; ++e)
+          tile_11[e] = tile_10[e] * row_unit;
+        const int64_t value_5 = i + 3;
+        const int64_t value_6 = scratch.order[value_5];
+        const bool is_true_3 = value_6 >= 0;
+        const int64_t source_3 = is_true_3 ? value_6 : 0;
+        const int64_t row_3 = base + source_3;
+        const int64_t row_at_3 = row_3 * 256;
+        ss::float8 stored_7[4];
+        ss::load_lanes<uint32_t, 128>(stored_7, &rows[row_at_3]);
+        float tile_12[4];
+        ss::widen(tile_12, stored_7);
+        float tile_13[4];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_13[e] = tile_12[e] * row_unit;
-      ss::float8 stored_8[4];
-      ss::load_lanes<uint32_t, 128>(stored_8, &rows[row_at_3 + 128], value_10);
-      float tile_14[4];
-      ss::widen(tile_14, stored_8);
-      float tile_15[4];
+        for (int e = 0; e < 4; ++e)
+          tile_13[e] = tile_12[e] * row_unit;
+        ss::float8 stored_8[4];
+        ss::load_lanes<uint32_t, 128>(stored_8, &rows[row_at_3 + 128]);
+        float tile_14[4];
+        ss::widen(tile_14, stored_8);
+        float tile_15[4];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_15[e] = tile_14[e] * row_unit;
-      ss::store_lanes<float4, 128>(&scratch.right[i][0], tile_1);
-      ss::store_lanes<float4, 128>(&scratch.left[i][0], tile_3);
-      __syncwarp();
-      ss::store_lanes<float4, 128>(&scratch.right[value_2][0], tile_5);
-      ss::store_lanes<float4, 128>(&scratch.left[value_2][0], tile_7);
-      __syncwarp();
-      ss::store_lanes<float4, 128>(&scratch.right[value_5][0], tile_9);
-      ss::store_lanes<float4, 128>(&scratch.left[value_5][0], tile_11);
-      __syncwarp();
-      ss::store_lanes<float4, 128>(&scratch.right[value_8][0], tile_13);
-      ss::store_lanes<float4, 128>(&scratch.left[value_8][0], tile_15);
+        for (int e = 0; e < 4; ++e)
+          tile_15[e] = tile_14[e] * row_unit;
+        float tile_16[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          tile_16[e] = is_true ? tile_1[e] : 0.0f;
+        ss::store_lanes<float4, 128>(&scratch.right[i][0], tile_16);
+        float tile_17[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          tile_17[e] = is_true ? tile_3[e] : 0.0f;
+        ss::store_lanes<float4, 128>(&scratch.left[i][0], tile_17);
+        float tile_18[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          tile_18[e] = is_true_1 ? tile_5[e] : 0.0f;
+        __syncwarp();
+        ss::store_lanes<float4, 128>(&scratch.right[value_1][0], tile_18);
+        float tile_19[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          tile_19[e] = is_true_1 ? tile_7[e] : 0.0f;
+        ss::store_lanes<float4, 128>(&scratch.left[value_1][0], tile_19);
+        float tile_20[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          tile_20[e] = is_true_2 ? tile_9[e] : 0.0f;
+        __syncwarp();
+        ss::store_lanes<float4, 128>(&scratch.right[value_3][0], tile_20);
+        float tile_21[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          tile_21[e] = is_true_2 ? tile_11[e] : 0.0f;
+        ss::store_lanes<float4, 128>(&scratch.left[value_3][0], tile_21);
+        float tile_22[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          tile_22[e] = is_true_3 ? tile_13[e] : 0.0f;
+        __syncwarp();
+        ss::store_lanes<float4, 128>(&scratch.right[value_5][0], tile_22);
+        float tile_23[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          tile_23[e] = is_true_3 ? tile_15[e] : 0.0f;
+        ss::store_lanes<float4, 128>(&scratch.left[value_5][0], tile_23);
+      }
+    } else {
+      for (int64_t i = 0; i < 8; ++i) {
+        float tile[4] = {};
+        __syncwarp();
+        ss::store_lanes<float4, 128>(&scratch.right[i][0], tile);
+        float tile_1[4] = {};
+        ss::store_lanes<float4, 128>(&scratch.left[i][0], tile_1);
+      }
     }
 
     // buffered pairs behind the active components

@@ -26,6 +26,10 @@ struct kda_compact_h32_kh32_128x128_a16_b16_sink_svd_f32_70607b1c_scratch {
   alignas(16) double r_right[32][36];
   alignas(16) double t_right[32][36];
   alignas(16) double t_left[32][36];
+  union {
+    alignas(16) float inverses_of_group[8];
+    alignas(16) int32_t order[16];
+  };
   alignas(16) int32_t status[1];
   union {
     alignas(16) float new_weights[32];
@@ -34,7 +38,6 @@ struct kda_compact_h32_kh32_128x128_a16_b16_sink_svd_f32_70607b1c_scratch {
   };
   alignas(16) float right[32][136];
   alignas(16) float left[32][136];
-  alignas(16) int32_t order[16];
   alignas(16) float weights[33];
 };
 
@@ -108,14 +111,14 @@ kda_compact_h32_kh32_128x128_a16_b16_sink_svd_f32_70607b1c(
       __syncwarp();
       float rows_tile[8][4];
       ss::load_rows<float4, 128>(rows_tile, &rows[row_at], 256, left);
-      float weights_tile[8];
-      ss::load_all<float>(weights_tile, &weights[row], left);
       float tile_2[8][4];
 #pragma unroll
       for (int r = 0; r < 8; ++r)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
           tile_2[r][e] = rows_tile[r][e] * tile_1[e];
+      float weights_tile[1];
+      ss::load_lanes<float, 8>(weights_tile, &weights[row], left);
       float tile_3[8][4];
 #pragma unroll
       for (int r = 0; r < 8; ++r)
@@ -124,27 +127,29 @@ kda_compact_h32_kh32_128x128_a16_b16_sink_svd_f32_70607b1c(
           tile_3[r][e] = tile_2[r][e] * tile_2[r][e];
       float sum[8];
       ss::reduce_lanes<ss::Add, 128>(sum, tile_3);
-      float length[8];
-#pragma unroll
-      for (int e = 0; e < 8; ++e)
-        length[e] = sqrtf(sum[e]);
-      float tile_4[8];
-#pragma unroll
-      for (int e = 0; e < 8; ++e)
-        tile_4[e] = length[e] == 0.0f ? 0.0f : 1.0f / length[e];
-      float tile_5[8][4];
+      ss::store_all<float4>(&scratch.inverses_of_group[0], sum);
+      __syncwarp();
+      float inverses_of_group_tile[1];
+      ss::load_lanes<float, 8>(inverses_of_group_tile, &scratch.inverses_of_group[0]);
+      float length[1];
+      length[0] = sqrtf(inverses_of_group_tile[0]);
+      float tile_4[1];
+      tile_4[0] = length[0] == 0.0f ? 0.0f : 1.0f / length[0];
+      __syncwarp();
+      ss::store_lanes<float, 8>(&scratch.inverses_of_group[0], tile_4);
+      float tile_5[1];
+      tile_5[0] = weights_tile[0] * length[0];
+      ss::store_lanes<float, 8>(&scratch.weights[i], tile_5, left);
+      __syncwarp();
+      float inverses_of_group_tile_1[8];
+      ss::load_all<float4>(inverses_of_group_tile_1, &scratch.inverses_of_group[0]);
+      float tile_6[8][4];
 #pragma unroll
       for (int r = 0; r < 8; ++r)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
-          tile_5[r][e] = tile_2[r][e] * tile_4[r];
-      __syncwarp();
-      ss::store_rows<float4, 128>(&rows[row_at], tile_5, 256, left);
-      float tile_6[8];
-#pragma unroll
-      for (int e = 0; e < 8; ++e)
-        tile_6[e] = weights_tile[e] * length[e];
-      ss::store_all<float>(&scratch.weights[i], tile_6, left);
+          tile_6[r][e] = tile_2[r][e] * inverses_of_group_tile_1[r];
+      ss::store_rows<float4, 128>(&rows[row_at], tile_6, 256, left);
     }
 
     // active components: the largest weights
@@ -225,11 +230,16 @@ kda_compact_h32_kh32_128x128_a16_b16_sink_svd_f32_70607b1c(
       for (int r = 0; r < 8; ++r)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
-          tile_2[r][e] = buffer_k_tile[r][e] == 0.0f ? 0.0f : buffer_k_tile[r][e] *
-              expf(decay_before[e] - buffer_g_tile[r][e]);
+          tile_2[r][e] = expf(decay_before[e] - buffer_g_tile[r][e]);
+      float tile_3[8][4];
+#pragma unroll
+      for (int r = 0; r < 8; ++r)
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          tile_3[r][e] = buffer_k_tile[r][e] == 0.0f ? 0.0f : buffer_k_tile[r][e] * tile_2[r][e];
       const int64_t row = i + 16;
       __syncwarp();
-      ss::store_rows<float4, 128>(&scratch.right[row][0], tile_2, 136);
+      ss::store_rows<float4, 128>(&scratch.right[row][0], tile_3, 136);
     }
 
     double tile_2[1] = {};

@@ -39,10 +39,13 @@ struct kda_compact_h32_kh32_128x128_a8_b8_qr_f32_f1a45655_scratch {
     alignas(16) double block_weights[16];
   };
   alignas(16) double t_first[16][20];
+  union {
+    alignas(16) float inverses_of_group[8];
+    alignas(16) int32_t order[8];
+  };
   alignas(16) int32_t status[1];
   alignas(16) float right[16][136];
   alignas(16) float left[16][136];
-  alignas(16) int32_t order[8];
   alignas(16) float weights[144];
 };
 
@@ -85,6 +88,12 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_f32_f1a45655(
     float decay_before[4];
     ss::load_lanes<float4, 128>(decay_before, &buffer_g[is_true ? (value + pairs - 1) * 128 : 0],
         is_true ? 128 : 0);
+    const int64_t left = is_true ? pairs : 0;
+    const int64_t key_at = (slot * 32 + head) * 1024;
+    float buffer_k_tile[8][4];
+    ss::load_rows<float4, 128>(buffer_k_tile, &buffer_k[key_at], 128, left);
+    float buffer_g_tile[8][4];
+    ss::load_rows<float4, 128>(buffer_g_tile, &buffer_g[state * 1024], 128, left);
 
     // fold the decays into the rows' keys, their lengths into the weights
     float tile[4];
@@ -93,20 +102,20 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_f32_f1a45655(
       tile[e] = expf(decay_before[e]);
 #pragma unroll 1
     for (int64_t i = 0; i < stored; i += 8) {
-      const int64_t left = stored - i;
+      const int64_t left_1 = stored - i;
       const int64_t row = base + i;
       const int64_t row_at = row * 256;
       __syncwarp();
       float rows_tile[8][4];
-      ss::load_rows<float4, 128>(rows_tile, &rows[row_at], 256, left);
-      float weights_tile[8];
-      ss::load_all<float>(weights_tile, &weights[row], left);
+      ss::load_rows<float4, 128>(rows_tile, &rows[row_at], 256, left_1);
       float tile_1[8][4];
 #pragma unroll
       for (int r = 0; r < 8; ++r)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
           tile_1[r][e] = rows_tile[r][e] * tile[e];
+      float weights_tile[1];
+      ss::load_lanes<float, 8>(weights_tile, &weights[row], left_1);
       float tile_2[8][4];
 #pragma unroll
       for (int r = 0; r < 8; ++r)
@@ -115,27 +124,29 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_f32_f1a45655(
           tile_2[r][e] = tile_1[r][e] * tile_1[r][e];
       float sum[8];
       ss::reduce_lanes<ss::Add, 128>(sum, tile_2);
-      float length[8];
-#pragma unroll
-      for (int e = 0; e < 8; ++e)
-        length[e] = sqrtf(sum[e]);
-      float tile_3[8];
-#pragma unroll
-      for (int e = 0; e < 8; ++e)
-        tile_3[e] = length[e] == 0.0f ? 0.0f : 1.0f / length[e];
-      float tile_4[8][4];
+      ss::store_all<float4>(&scratch.inverses_of_group[0], sum);
+      __syncwarp();
+      float inverses_of_group_tile[1];
+      ss::load_lanes<float, 8>(inverses_of_group_tile, &scratch.inverses_of_group[0]);
+      float length[1];
+      length[0] = sqrtf(inverses_of_group_tile[0]);
+      float tile_3[1];
+      tile_3[0] = length[0] == 0.0f ? 0.0f : 1.0f / length[0];
+      __syncwarp();
+      ss::store_lanes<float, 8>(&scratch.inverses_of_group[0], tile_3);
+      float tile_4[1];
+      tile_4[0] = weights_tile[0] * length[0];
+      ss::store_lanes<float, 8>(&scratch.weights[i], tile_4, left_1);
+      __syncwarp();
+      float inverses_of_group_tile_1[8];
+      ss::load_all<float4>(inverses_of_group_tile_1, &scratch.inverses_of_group[0]);
+      float tile_5[8][4];
 #pragma unroll
       for (int r = 0; r < 8; ++r)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
-          tile_4[r][e] = tile_1[r][e] * tile_3[r];
-      __syncwarp();
-      ss::store_rows<float4, 128>(&rows[row_at], tile_4, 256, left);
-      float tile_5[8];
-#pragma unroll
-      for (int e = 0; e < 8; ++e)
-        tile_5[e] = weights_tile[e] * length[e];
-      ss::store_all<float>(&scratch.weights[i], tile_5, left);
+          tile_5[r][e] = tile_1[r][e] * inverses_of_group_tile_1[r];
+      ss::store_rows<float4, 128>(&rows[row_at], tile_5, 256, left_1);
     }
 
     // active components: the largest weights
@@ -204,27 +215,26 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_f32_f1a45655(
       ss::copy_row<float4, 128>(&scratch.left[row][0], &buffer_u[pair * 128], is_there ? 128 : 0);
     }
 
-    const int64_t left = is_true ? pairs : 0;
-    const int64_t key_at = (slot * 32 + head) * 1024;
-    float buffer_k_tile[8][4];
-    ss::load_rows<float4, 128>(buffer_k_tile, &buffer_k[key_at], 128, left);
-    float buffer_g_tile[8][4];
-    ss::load_rows<float4, 128>(buffer_g_tile, &buffer_g[state * 1024], 128, left);
     float tile_1[8][4];
 #pragma unroll
     for (int r = 0; r < 8; ++r)
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        tile_1[r][e] = buffer_k_tile[r][e] == 0.0f ? 0.0f : buffer_k_tile[r][e] *
-            expf(decay_before[e] - buffer_g_tile[r][e]);
+        tile_1[r][e] = expf(decay_before[e] - buffer_g_tile[r][e]);
+    float tile_2[8][4];
+#pragma unroll
+    for (int r = 0; r < 8; ++r)
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        tile_2[r][e] = buffer_k_tile[r][e] == 0.0f ? 0.0f : buffer_k_tile[r][e] * tile_1[r][e];
     __syncwarp();
-    ss::store_rows<float4, 128>(&scratch.right[8][0], tile_1, 136);
-    double tile_2[1] = {};
-    ss::store_lanes<double, 8>(&scratch.block_weights[8], tile_2);
-    double tile_3[1];
-    ss::splat(tile_3, 1.0);
+    ss::store_rows<float4, 128>(&scratch.right[8][0], tile_2, 136);
+    double tile_3[1] = {};
+    ss::store_lanes<double, 8>(&scratch.block_weights[8], tile_3);
+    double tile_4[1];
+    ss::splat(tile_4, 1.0);
     __syncwarp();
-    ss::store_lanes<double, 8>(&scratch.block_weights[8], tile_3, pairs);
+    ss::store_lanes<double, 8>(&scratch.block_weights[8], tile_4, pairs);
     ss::wait_copies();
 
     // Gram matrix of the other side, A A^T, and the components' sizes S
@@ -239,16 +249,16 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_f32_f1a45655(
     __syncwarp();
     double lengths_tile[1];
     ss::load_lanes<double, 16>(lengths_tile, &scratch.lengths[0]);
-    double tile_4[1];
-    tile_4[0] = sqrt(lengths_tile[0]);
+    double tile_5[1];
+    tile_5[0] = sqrt(lengths_tile[0]);
     __syncwarp();
-    ss::store_lanes<double, 16>(&scratch.lengths[0], tile_4);
+    ss::store_lanes<double, 16>(&scratch.lengths[0], tile_5);
     double block_weights_tile[1];
     ss::load_lanes<double, 16>(block_weights_tile, &scratch.block_weights[0]);
-    double tile_5[1];
-    tile_5[0] = tile_4[0] * block_weights_tile[0];
+    double tile_6[1];
+    tile_6[0] = tile_5[0] * block_weights_tile[0];
     __syncwarp();
-    ss::store_lanes<double, 16>(&scratch.sizes[0], tile_5);
+    ss::store_lanes<double, 16>(&scratch.sizes[0], tile_6);
 
     // orthogonalise one side, sizes folded in: Q = T S B, R = T S B B^T S
     ss::matmul<false, true, 16, 16, 128>(scratch.x_t, scratch.right, scratch.right);
@@ -259,12 +269,12 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_f32_f1a45655(
     ss::load_lanes<double, 16>(sizes_tile, &scratch.sizes[0]);
     double sizes_tile_1[16];
     ss::load_all<double2>(sizes_tile_1, &scratch.sizes[0]);
-    double tile_6[16][1];
+    double tile_7[16][1];
 #pragma unroll
     for (int r = 0; r < 16; ++r)
-      tile_6[r][0] = x_t_tile[r][0] * sizes_tile[0] * sizes_tile_1[r];
+      tile_7[r][0] = x_t_tile[r][0] * sizes_tile[0] * sizes_tile_1[r];
     __syncwarp();
-    ss::store_rows<double, 16>(&scratch.x_t[0][0], tile_6, 20);
+    ss::store_rows<double, 16>(&scratch.x_t[0][0], tile_7, 20);
     __syncwarp();
     const int32_t bits = ss::orthogonalize(16, scratch.x_t, scratch.t_first);
     const int32_t statu = scratch.status[0];
@@ -275,34 +285,34 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_f32_f1a45655(
     ss::load_rows<double, 16>(t_first_tile, &scratch.t_first[0][0], 20);
     double sizes_tile_2[1];
     ss::load_lanes<double, 16>(sizes_tile_2, &scratch.sizes[0]);
-    double tile_7[16][1];
+    double tile_8[16][1];
 #pragma unroll
     for (int r = 0; r < 16; ++r)
-      tile_7[r][0] = t_first_tile[r][0] * sizes_tile_2[0];
+      tile_8[r][0] = t_first_tile[r][0] * sizes_tile_2[0];
     __syncwarp();
-    ss::store_rows<double, 16>(&scratch.t_first[0][0], tile_7, 20);
+    ss::store_rows<double, 16>(&scratch.t_first[0][0], tile_8, 20);
     double lengths_tile_1[1];
     ss::load_lanes<double, 16>(lengths_tile_1, &scratch.lengths[0]);
-    double tile_8[1];
-    tile_8[0] = lengths_tile_1[0] == 0.0 ? 0.0 : 1.0 / lengths_tile_1[0];
+    double tile_9[1];
+    tile_9[0] = lengths_tile_1[0] == 0.0 ? 0.0 : 1.0 / lengths_tile_1[0];
     double x_t_tile_1[16][1];
     ss::load_rows<double, 16>(x_t_tile_1, &scratch.x_t[0][0], 20);
-    double tile_9[16][1];
-#pragma unroll
-    for (int r = 0; r < 16; ++r)
-      tile_9[r][0] = x_t_tile_1[r][0] * tile_8[0];
-    __syncwarp();
-    ss::store_rows<double, 16>(&scratch.x_t[0][0], tile_9, 20);
     double tile_10[16][1];
 #pragma unroll
     for (int r = 0; r < 16; ++r)
-      tile_10[r][0] = x_t_tile_1[r][0] * x_t_tile_1[r][0];
+      tile_10[r][0] = x_t_tile_1[r][0] * tile_9[0];
+    __syncwarp();
+    ss::store_rows<double, 16>(&scratch.x_t[0][0], tile_10, 20);
+    double tile_11[16][1];
+#pragma unroll
+    for (int r = 0; r < 16; ++r)
+      tile_11[r][0] = x_t_tile_1[r][0] * x_t_tile_1[r][0];
     double sum[1];
-    ss::reduce_first<ss::Add>(sum, tile_10);
-    double tile_11[1] = {};
-    double tile_12[1];
-    tile_12[0] = sum[0] + tile_11[0];
-    const double largest = ss::reduce_lanes<ss::Max, 16>(tile_12);
+    ss::reduce_first<ss::Add>(sum, tile_11);
+    double tile_12[1] = {};
+    double tile_13[1];
+    tile_13[0] = sum[0] + tile_12[0];
+    const double largest = ss::reduce_lanes<ss::Max, 16>(tile_13);
     const double largest_component = sqrt(largest);
     const float noise = float(largest_component * 2.384185791015625e-7);
     if ((bits & 2) > 0) {
@@ -333,18 +343,18 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_f32_f1a45655(
     ss::matmul<false, false, 16, 16, 16>(scratch.t_second, scratch.t_second, scratch.x_t);
     double r_second_tile[1][16];
     ss::load_columns<double2, 16>(r_second_tile, &scratch.r_second[0][0], 20);
-    double tile_13[1][16];
+    double tile_14[1][16];
 #pragma unroll
     for (int e = 0; e < 16; ++e)
-      tile_13[0][e] = r_second_tile[0][e] * r_second_tile[0][e];
+      tile_14[0][e] = r_second_tile[0][e] * r_second_tile[0][e];
     double sum_1[1];
-    ss::reduce_second<ss::Add>(sum_1, tile_13);
-    double tile_14[1] = {};
-    double tile_15[1];
-    tile_15[0] = sum_1[0] + tile_14[0];
+    ss::reduce_second<ss::Add>(sum_1, tile_14);
+    double tile_15[1] = {};
     double tile_16[1];
-    tile_16[0] = sqrt(tile_15[0]);
-    ss::store_lanes<double, 16>(&scratch.sigma[0], tile_16);
+    tile_16[0] = sum_1[0] + tile_15[0];
+    double tile_17[1];
+    tile_17[0] = sqrt(tile_16[0]);
+    ss::store_lanes<double, 16>(&scratch.sigma[0], tile_17);
     __syncwarp();
     double sigma_tile[1];
     ss::load_lanes<double, 16>(sigma_tile, &scratch.sigma[0]);
@@ -373,18 +383,18 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_f32_f1a45655(
       __syncwarp();
       double r_second_tile_1[1][16];
       ss::load_columns<double2, 16>(r_second_tile_1, &scratch.r_second[0][0], 20);
-      double tile_17[1][16];
+      double tile_18[1][16];
 #pragma unroll
       for (int e = 0; e < 16; ++e)
-        tile_17[0][e] = r_second_tile_1[0][e] * r_second_tile_1[0][e];
+        tile_18[0][e] = r_second_tile_1[0][e] * r_second_tile_1[0][e];
       double sum_2[1];
-      ss::reduce_second<ss::Add>(sum_2, tile_17);
-      double tile_18[1] = {};
-      double tile_19[1];
-      tile_19[0] = sum_2[0] + tile_18[0];
+      ss::reduce_second<ss::Add>(sum_2, tile_18);
+      double tile_19[1] = {};
       double tile_20[1];
-      tile_20[0] = sqrt(tile_19[0]);
-      ss::store_lanes<double, 16>(&scratch.sigma[0], tile_20);
+      tile_20[0] = sum_2[0] + tile_19[0];
+      double tile_21[1];
+      tile_21[0] = sqrt(tile_20[0]);
+      ss::store_lanes<double, 16>(&scratch.sigma[0], tile_21);
     }
 
     // rows: orthonormal ones here, there their parts of unit length
@@ -392,23 +402,23 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_f32_f1a45655(
     __syncwarp();
     double sigma_tile_1[1];
     ss::load_lanes<double, 16>(sigma_tile_1, &scratch.sigma[0]);
-    double tile_17[1];
-    tile_17[0] = sigma_tile_1[0] == 0.0 ? 0.0 : 1.0 / sigma_tile_1[0];
+    double tile_18[1];
+    tile_18[0] = sigma_tile_1[0] == 0.0 ? 0.0 : 1.0 / sigma_tile_1[0];
     __syncwarp();
-    ss::store_lanes<double, 16>(&scratch.inverse_lengths[0], tile_17);
-    float tile_18[1];
-    tile_18[0] = float(sigma_tile_1[0]);
-    ss::store_lanes<float, 16>(&scratch.new_weights[0], tile_18);
+    ss::store_lanes<double, 16>(&scratch.inverse_lengths[0], tile_18);
+    float tile_19[1];
+    tile_19[0] = float(sigma_tile_1[0]);
+    ss::store_lanes<float, 16>(&scratch.new_weights[0], tile_19);
     double r_second_tile_1[16][1];
     ss::load_rows<double, 16>(r_second_tile_1, &scratch.r_second[0][0], 20);
     __syncwarp();
     double inverse_lengths_tile[16];
     ss::load_all<double2>(inverse_lengths_tile, &scratch.inverse_lengths[0]);
-    double tile_19[16][1];
+    double tile_20[16][1];
 #pragma unroll
     for (int r = 0; r < 16; ++r)
-      tile_19[r][0] = r_second_tile_1[r][0] * inverse_lengths_tile[r];
-    ss::store_rows<double, 16>(&scratch.r_second[0][0], tile_19, 20);
+      tile_20[r][0] = r_second_tile_1[r][0] * inverse_lengths_tile[r];
+    ss::store_rows<double, 16>(&scratch.r_second[0][0], tile_20, 20);
     __syncwarp();
     ss::matmul<false, false, 16, 16, 16>(scratch.r_second, scratch.r_second, scratch.t_first);
     __syncwarp();
@@ -426,13 +436,13 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_f32_f1a45655(
     if ((scratch.status[0] & 1) > 0) {
       // not finite: the state becomes one NaN component
       const int64_t row_at = base * 256;
-      float tile_20[4];
-      ss::splat(tile_20, 1.0f);
-      ss::store_lanes<float4, 128>(&rows[row_at], tile_20);
       float tile_21[4];
       ss::splat(tile_21, 1.0f);
+      ss::store_lanes<float4, 128>(&rows[row_at], tile_21);
+      float tile_22[4];
+      ss::splat(tile_22, 1.0f);
       __syncwarp();
-      ss::store_lanes<float4, 128>(&rows[row_at + 128], tile_21);
+      ss::store_lanes<float4, 128>(&rows[row_at + 128], tile_22);
       if (lane == 0) {
         weights[base] = __int_as_float(0x7fc00000);
         rank[state] = 1;

@@ -23,6 +23,7 @@ struct kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916_scratch {
     alignas(16) int32_t places[17];
     alignas(16) float all_weights[160];
     alignas(16) double r_second[16][20];
+    alignas(16) float inverses[144];
   };
   union {
     alignas(16) int32_t ranking[160];
@@ -115,6 +116,12 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
     float decay_before[4];
     ss::load_lanes<float4, 128>(decay_before, &buffer_g[is_true ? (value + pairs - 1) * 128 : 0],
         is_true ? 128 : 0);
+    const int64_t left = is_true ? pairs : 0;
+    const int64_t key_at = (slot * 32 + head) * 1024;
+    float buffer_k_tile[8][4];
+    ss::load_rows<float4, 128>(buffer_k_tile, &buffer_k[key_at], 128, left);
+    float buffer_g_tile[8][4];
+    ss::load_rows<float4, 128>(buffer_g_tile, &buffer_g[state * 1024], 128, left);
 
     // the weights that decayed rows have
     float tile[4];
@@ -123,11 +130,11 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       tile[e] = expf(decay_before[e]);
 #pragma unroll 1
     for (int64_t i = 0; i < stored; i += 8) {
-      const int64_t left = stored - i;
+      const int64_t left_1 = stored - i;
       const int64_t row = base + i;
       const int64_t row_at = row * 256;
       ss::float8 stored_1[8][4];
-      ss::load_rows<uint32_t, 128>(stored_1, &rows[row_at], 256, left);
+      ss::load_rows<uint32_t, 128>(stored_1, &rows[row_at], 256, left_1);
       float tile_1[8][4];
       ss::widen(tile_1, stored_1);
       float tile_2[8][4];
@@ -136,14 +143,14 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
 #pragma unroll
         for (int e = 0; e < 4; ++e)
           tile_2[r][e] = tile_1[r][e] * row_unit;
-      float weights_tile[8];
-      ss::load_all<float>(weights_tile, &weights[row], left);
       float tile_3[8][4];
 #pragma unroll
       for (int r = 0; r < 8; ++r)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
           tile_3[r][e] = tile_2[r][e] * tile[e];
+      float weights_tile[1];
+      ss::load_lanes<float, 8>(weights_tile, &weights[row], left_1);
       float tile_4[8][4];
 #pragma unroll
       for (int r = 0; r < 8; ++r)
@@ -152,16 +159,20 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
           tile_4[r][e] = tile_3[r][e] * tile_3[r][e];
       float sum[8];
       ss::reduce_lanes<ss::Add, 128>(sum, tile_4);
-      float length[8];
-#pragma unroll
-      for (int e = 0; e < 8; ++e)
-        length[e] = sqrtf(sum[e]);
-      float tile_5[8];
-#pragma unroll
-      for (int e = 0; e < 8; ++e)
-        tile_5[e] = weights_tile[e] * length[e];
       __syncwarp();
-      ss::store_all<float>(&scratch.weights[i], tile_5, left);
+      ss::store_all<float4>(&scratch.inverses[i], sum);
+      __syncwarp();
+      float inverses_tile[1];
+      ss::load_lanes<float, 8>(inverses_tile, &scratch.inverses[i]);
+      float length[1];
+      length[0] = sqrtf(inverses_tile[0]);
+      float tile_5[1];
+      tile_5[0] = length[0] == 0.0f ? 0.0f : 1.0f / length[0];
+      __syncwarp();
+      ss::store_lanes<float, 8>(&scratch.inverses[i], tile_5);
+      float tile_6[1];
+      tile_6[0] = weights_tile[0] * length[0];
+      ss::store_lanes<float, 8>(&scratch.weights[i], tile_6, left_1);
     }
 
     // active components: the largest weights
@@ -195,181 +206,195 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       }
     }
 
-    for (int64_t i = 0; i < 8; i += 4) {
-      __syncwarp();
-      const int64_t value_1 = scratch.order[i];
-      const bool is_true_1 = value_1 >= 0;
-      const int64_t source = is_true_1 ? value_1 : 0;
-      const int64_t value_2 = is_true_1 ? 128 : 0;
-      const int64_t row = base + source;
-      const int64_t row_at = row * 256;
-      ss::float8 stored_1[4];
-      ss::load_lanes<uint32_t, 128>(stored_1, &rows[row_at], value_2);
-      float tile_1[4];
-      ss::widen(tile_1, stored_1);
-      float tile_2[4];
+    if (stored > 0) {
+      for (int64_t i = 0; i < 8; i += 4) {
+        __syncwarp();
+        const int64_t value_1 = scratch.order[i];
+        const bool is_true_1 = value_1 >= 0;
+        const int64_t source = is_true_1 ? value_1 : 0;
+        const float value_2 = is_true_1 ? scratch.inverses[source] : 0.0f;
+        const int64_t row = base + source;
+        const int64_t row_at = row * 256;
+        ss::float8 stored_1[4];
+        ss::load_lanes<uint32_t, 128>(stored_1, &rows[row_at]);
+        float tile_1[4];
+        ss::widen(tile_1, stored_1);
+        float tile_2[4];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_2[e] = tile_1[e] * row_unit;
-      ss::float8 stored_2[4];
-      ss::load_lanes<uint32_t, 128>(stored_2, &rows[row_at + 128], value_2);
-      float tile_3[4];
-      ss::widen(tile_3, stored_2);
-      float tile_4[4];
+        for (int e = 0; e < 4; ++e)
+          tile_2[e] = tile_1[e] * row_unit;
+        ss::float8 stored_2[4];
+        ss::load_lanes<uint32_t, 128>(stored_2, &rows[row_at + 128]);
+        float tile_3[4];
+        ss::widen(tile_3, stored_2);
+        float tile_4[4];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_4[e] = tile_3[e] * row_unit;
-      const int64_t value_3 = i + 1;
-      const int64_t value_4 = scratch.order[value_3];
-      const bool is_true_2 = value_4 >= 0;
-      const int64_t source_1 = is_true_2 ? value_4 : 0;
-      const int64_t value_5 = is_true_2 ? 128 : 0;
-      const int64_t row_1 = base + source_1;
-      const int64_t row_at_1 = row_1 * 256;
-      ss::float8 stored_3[4];
-      ss::load_lanes<uint32_t, 128>(stored_3, &rows[row_at_1], value_5);
-      float tile_5[4];
-      ss::widen(tile_5, stored_3);
-      float tile_6[4];
+        for (int e = 0; e < 4; ++e)
+          tile_4[e] = tile_3[e] * row_unit;
+        const int64_t value_3 = i + 1;
+        const int64_t value_4 = scratch.order[value_3];
+        const bool is_true_2 = value_4 >= 0;
+        const int64_t source_1 = is_true_2 ? value_4 : 0;
+        const float value_5 = is_true_2 ? scratch.inverses[source_1] : 0.0f;
+        const int64_t row_1 = base + source_1;
+        const int64_t row_at_1 = row_1 * 256;
+        ss::float8 stored_3[4];
+        ss::load_lanes<uint32_t, 128>(stored_3, &rows[row_at_1]);
+        float tile_5[4];
+        ss::widen(tile_5, stored_3);
+        float tile_6[4];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_6[e] = tile_5[e] * row_unit;
-      ss::float8 stored_4[4];
-      ss::load_lanes<uint32_t, 128>(stored_4, &rows[row_at_1 + 128], value_5);
-      float tile_7[4];
-      ss::widen(tile_7, stored_4);
-      float tile_8[4];
+        for (int e = 0; e < 4; ++e)
+          tile_6[e] = tile_5[e] * row_unit;
+        ss::float8 stored_4[4];
+        ss::load_lanes<uint32_t, 128>(stored_4, &rows[row_at_1 + 128]);
+        float tile_7[4];
+        ss::widen(tile_7, stored_4);
+        float tile_8[4];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_8[e] = tile_7[e] * row_unit;
-      const int64_t value_6 = i + 2;
-      const int64_t value_7 = scratch.order[value_6];
-      const bool is_true_3 = value_7 >= 0;
-      const int64_t source_2 = is_true_3 ? value_7 : 0;
-      const int64_t value_8 = is_true_3 ? 128 : 0;
-      const int64_t row_2 = base + source_2;
-      const int64_t row_at_2 = row_2 * 256;
-      ss::float8 stored_5[4];
-      ss::load_lanes<uint32_t, 128>(stored_5, &rows[row_at_2], value_8);
-      float tile_9[4];
-      ss::widen(tile_9, stored_5);
-      float tile_10[4];
+        for (int e = 0; e < 4; ++e)
+          tile_8[e] = tile_7[e] * row_unit;
+        const int64_t value_6 = i + 2;
+        const int64_t value_7 = scratch.order[value_6];
+        const bool is_true_3 = value_7 >= 0;
+        const int64_t source_2 = is_true_3 ? value_7 : 0;
+        const float value_8 = is_true_3 ? scratch.inverses[source_2] : 0.0f;
+        const int64_t row_2 = base + source_2;
+        const int64_t row_at_2 = row_2 * 256;
+        ss::float8 stored_5[4];
+        ss::load_lanes<uint32_t, 128>(stored_5, &rows[row_at_2]);
+        float tile_9[4];
+        ss::widen(tile_9, stored_5);
+        float tile_10[4];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_10[e] = tile_9[e] * row_unit;
-      ss::float8 stored_6[4];
-      ss::load_lanes<uint32_t, 128>(stored_6, &rows[row_at_2 + 128], value_8);
-      float tile_11[4];
-      ss::widen(tile_11, stored_6);
-      float tile_12[4];
+        for (int e = 0; e < 4; ++e)
+          tile_10[e] = tile_9[e] * row_unit;
+        ss::float8 stored_6[4];
+        ss::load_lanes<uint32_t, 128>(stored_6, &rows[row_at_2 + 128]);
+        float tile_11[4];
+        ss::widen(tile_11, stored_6);
+        float tile_12[4];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_12[e] = tile_11[e] * row_unit;
-      const int64_t value_9 = i + 3;
-      const int64_t value_10 = scratch.order[value_9];
-      const bool is_true_4 = value_10 >= 0;
-      const int64_t source_3 = is_true_4 ? value_10 : 0;
-      const int64_t value_11 = is_true_4 ? 128 : 0;
-      const int64_t row_3 = base + source_3;
-      const int64_t row_at_3 = row_3 * 256;
-      ss::float8 stored_7[4];
-      ss::load_lanes<uint32_t, 128>(stored_7, &rows[row_at_3], value_11);
-      float tile_13[4];
-      ss::widen(tile_13, stored_7);
-      float tile_14[4];
+        for (int e = 0; e < 4; ++e)
+          tile_12[e] = tile_11[e] * row_unit;
+        const int64_t value_9 = i + 3;
+        const int64_t value_10 = scratch.order[value_9];
+        const bool is_true_4 = value_10 >= 0;
+        const int64_t source_3 = is_true_4 ? value_10 : 0;
+        const float value_11 = is_true_4 ? scratch.inverses[source_3] : 0.0f;
+        const int64_t row_3 = base + source_3;
+        const int64_t row_at_3 = row_3 * 256;
+        ss::float8 stored_7[4];
+        ss::load_lanes<uint32_t, 128>(stored_7, &rows[row_at_3]);
+        float tile_13[4];
+        ss::widen(tile_13, stored_7);
+        float tile_14[4];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_14[e] = tile_13[e] * row_unit;
-      ss::float8 stored_8[4];
-      ss::load_lanes<uint32_t, 128>(stored_8, &rows[row_at_3 + 128], value_11);
-      float tile_15[4];
-      ss::widen(tile_15, stored_8);
-      float tile_16[4];
+        for (int e = 0; e < 4; ++e)
+          tile_14[e] = tile_13[e] * row_unit;
+        ss::float8 stored_8[4];
+        ss::load_lanes<uint32_t, 128>(stored_8, &rows[row_at_3 + 128]);
+        float tile_15[4];
+        ss::widen(tile_15, stored_8);
+        float tile_16[4];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_16[e] = tile_15[e] * row_unit;
-      float tile_17[4];
+        for (int e = 0; e < 4; ++e)
+          tile_16[e] = tile_15[e] * row_unit;
+        float tile_17[4];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_17[e] = tile_2[e] * tile[e];
-      float tile_18[4];
+        for (int e = 0; e < 4; ++e)
+          tile_17[e] = is_true_1 ? tile_2[e] : 0.0f;
+        float tile_18[4];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_18[e] = tile_17[e] * tile_17[e];
-      const float sum = ss::reduce_lanes<ss::Add, 128>(tile_18);
-      const float length = sqrtf(sum);
-      const float value_12 = length == 0.0f ? 0.0f : 1.0f / length;
-      float tile_19[4];
+        for (int e = 0; e < 4; ++e)
+          tile_18[e] = tile_17[e] * tile[e];
+        float tile_19[4];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_19[e] = tile_17[e] * value_12;
-      ss::store_lanes<float4, 128>(&scratch.right[i][0], tile_19);
-      ss::store_lanes<float4, 128>(&scratch.left[i][0], tile_4);
-      float tile_20[4];
+        for (int e = 0; e < 4; ++e)
+          tile_19[e] = tile_18[e] * value_2;
+        ss::store_lanes<float4, 128>(&scratch.right[i][0], tile_19);
+        float tile_20[4];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_20[e] = tile_6[e] * tile[e];
-      float tile_21[4];
+        for (int e = 0; e < 4; ++e)
+          tile_20[e] = is_true_1 ? tile_4[e] : 0.0f;
+        ss::store_lanes<float4, 128>(&scratch.left[i][0], tile_20);
+        float tile_21[4];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_21[e] = tile_20[e] * tile_20[e];
-      const float sum_1 = ss::reduce_lanes<ss::Add, 128>(tile_21);
-      const float length_1 = sqrtf(sum_1);
-      const float value_13 = length_1 == 0.0f ? 0.0f : 1.0f / length_1;
-      float tile_22[4];
+        for (int e = 0; e < 4; ++e)
+          tile_21[e] = is_true_2 ? tile_6[e] : 0.0f;
+        float tile_22[4];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_22[e] = tile_20[e] * value_13;
-      __syncwarp();
-      ss::store_lanes<float4, 128>(&scratch.right[value_3][0], tile_22);
-      ss::store_lanes<float4, 128>(&scratch.left[value_3][0], tile_8);
-      float tile_23[4];
+        for (int e = 0; e < 4; ++e)
+          tile_22[e] = tile_21[e] * tile[e];
+        float tile_23[4];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_23[e] = tile_10[e] * tile[e];
-      float tile_24[4];
+        for (int e = 0; e < 4; ++e)
+          tile_23[e] = tile_22[e] * value_5;
+        __syncwarp();
+        ss::store_lanes<float4, 128>(&scratch.right[value_3][0], tile_23);
+        float tile_24[4];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_24[e] = tile_23[e] * tile_23[e];
-      const float sum_2 = ss::reduce_lanes<ss::Add, 128>(tile_24);
-      const float length_2 = sqrtf(sum_2);
-      const float value_14 = length_2 == 0.0f ? 0.0f : 1.0f / length_2;
-      float tile_25[4];
+        for (int e = 0; e < 4; ++e)
+          tile_24[e] = is_true_2 ? tile_8[e] : 0.0f;
+        ss::store_lanes<float4, 128>(&scratch.left[value_3][0], tile_24);
+        float tile_25[4];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_25[e] = tile_23[e] * value_14;
-      __syncwarp();
-      ss::store_lanes<float4, 128>(&scratch.right[value_6][0], tile_25);
-      ss::store_lanes<float4, 128>(&scratch.left[value_6][0], tile_12);
-      float tile_26[4];
+        for (int e = 0; e < 4; ++e)
+          tile_25[e] = is_true_3 ? tile_10[e] : 0.0f;
+        float tile_26[4];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_26[e] = tile_14[e] * tile[e];
-      float tile_27[4];
+        for (int e = 0; e < 4; ++e)
+          tile_26[e] = tile_25[e] * tile[e];
+        float tile_27[4];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_27[e] = tile_26[e] * tile_26[e];
-      const float sum_3 = ss::reduce_lanes<ss::Add, 128>(tile_27);
-      const float length_3 = sqrtf(sum_3);
-      const float value_15 = length_3 == 0.0f ? 0.0f : 1.0f / length_3;
-      float tile_28[4];
+        for (int e = 0; e < 4; ++e)
+          tile_27[e] = tile_26[e] * value_8;
+        __syncwarp();
+        ss::store_lanes<float4, 128>(&scratch.right[value_6][0], tile_27);
+        float tile_28[4];
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
-        tile_28[e] = tile_26[e] * value_15;
-      __syncwarp();
-      ss::store_lanes<float4, 128>(&scratch.right[value_9][0], tile_28);
-      ss::store_lanes<float4, 128>(&scratch.left[value_9][0], tile_16);
+        for (int e = 0; e < 4; ++e)
+          tile_28[e] = is_true_3 ? tile_12[e] : 0.0f;
+        ss::store_lanes<float4, 128>(&scratch.left[value_6][0], tile_28);
+        float tile_29[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          tile_29[e] = is_true_4 ? tile_14[e] : 0.0f;
+        float tile_30[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          tile_30[e] = tile_29[e] * tile[e];
+        float tile_31[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          tile_31[e] = tile_30[e] * value_11;
+        __syncwarp();
+        ss::store_lanes<float4, 128>(&scratch.right[value_9][0], tile_31);
+        float tile_32[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          tile_32[e] = is_true_4 ? tile_16[e] : 0.0f;
+        ss::store_lanes<float4, 128>(&scratch.left[value_9][0], tile_32);
+      }
+    } else {
+      for (int64_t i = 0; i < 8; ++i) {
+        float tile_1[4] = {};
+        __syncwarp();
+        ss::store_lanes<float4, 128>(&scratch.right[i][0], tile_1);
+        float tile_2[4] = {};
+        ss::store_lanes<float4, 128>(&scratch.left[i][0], tile_2);
+      }
     }
 
     // fold the decays into the rows' keys
 #pragma unroll 1
     for (int64_t i = 0; i < stored; i += 8) {
-      const int64_t left = stored - i;
+      const int64_t left_1 = stored - i;
       const int64_t row = base + i;
       const int64_t row_at = row * 256;
       __syncwarp();
       ss::float8 stored_1[8][4];
-      ss::load_rows<uint32_t, 128>(stored_1, &rows[row_at], 256, left);
+      ss::load_rows<uint32_t, 128>(stored_1, &rows[row_at], 256, left_1);
       float tile_1[8][4];
       ss::widen(tile_1, stored_1);
       float tile_2[8][4];
@@ -384,28 +409,14 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
 #pragma unroll
         for (int e = 0; e < 4; ++e)
           tile_3[r][e] = tile_2[r][e] * tile[e];
+      float inverses_tile[8];
+      ss::load_all<float4>(inverses_tile, &scratch.inverses[i]);
       float tile_4[8][4];
 #pragma unroll
       for (int r = 0; r < 8; ++r)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
-          tile_4[r][e] = tile_3[r][e] * tile_3[r][e];
-      float sum[8];
-      ss::reduce_lanes<ss::Add, 128>(sum, tile_4);
-      float length[8];
-#pragma unroll
-      for (int e = 0; e < 8; ++e)
-        length[e] = sqrtf(sum[e]);
-      float tile_5[8];
-#pragma unroll
-      for (int e = 0; e < 8; ++e)
-        tile_5[e] = length[e] == 0.0f ? 0.0f : 1.0f / length[e];
-      float tile_6[8][4];
-#pragma unroll
-      for (int r = 0; r < 8; ++r)
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-          tile_6[r][e] = tile_3[r][e] * tile_5[r];
+          tile_4[r][e] = tile_3[r][e] * inverses_tile[r];
       const int32_t value_1 = int32_t(rounding_key);
       const int32_t value_2 = int32_t(int64_t(uint64_t(rounding_key) >> 32));
       int32_t elements[4];
@@ -437,7 +448,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
               int32_t(uint32_t(value_4 ^ int32_t(uint32_t(value_4) >> 16)) * uint32_t(569420461));
           const int32_t value_6 =
               int32_t(uint32_t(value_5 ^ int32_t(uint32_t(value_5) >> 15)) * uint32_t(-749064809));
-          const float value_7 = tile_6[r][e] * row_scale;
+          const float value_7 = tile_4[r][e] * row_scale;
           const int32_t value_8 = __float_as_int(value_7);
           const int32_t value_9 = value_8 & 2147483647;
           const float value_10 = __int_as_float(value_9);
@@ -458,7 +469,7 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
         for (int e = 0; e < 4; ++e)
           rounded[r][e] = ss::float8(randomly_rounded[r][e] * row_scale);
       __syncwarp();
-      ss::store_rows<uint32_t, 128>(&rows[row_at], rounded, 256, left);
+      ss::store_rows<uint32_t, 128>(&rows[row_at], rounded, 256, left_1);
     }
 
     // buffered pairs behind the active components
@@ -470,27 +481,26 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       ss::copy_row<float4, 128>(&scratch.left[row][0], &buffer_u[pair * 128], is_there ? 128 : 0);
     }
 
-    const int64_t left = is_true ? pairs : 0;
-    const int64_t key_at = (slot * 32 + head) * 1024;
-    float buffer_k_tile[8][4];
-    ss::load_rows<float4, 128>(buffer_k_tile, &buffer_k[key_at], 128, left);
-    float buffer_g_tile[8][4];
-    ss::load_rows<float4, 128>(buffer_g_tile, &buffer_g[state * 1024], 128, left);
     float tile_1[8][4];
 #pragma unroll
     for (int r = 0; r < 8; ++r)
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        tile_1[r][e] = buffer_k_tile[r][e] == 0.0f ? 0.0f : buffer_k_tile[r][e] *
-            expf(decay_before[e] - buffer_g_tile[r][e]);
+        tile_1[r][e] = expf(decay_before[e] - buffer_g_tile[r][e]);
+    float tile_2[8][4];
+#pragma unroll
+    for (int r = 0; r < 8; ++r)
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        tile_2[r][e] = buffer_k_tile[r][e] == 0.0f ? 0.0f : buffer_k_tile[r][e] * tile_1[r][e];
     __syncwarp();
-    ss::store_rows<float4, 128>(&scratch.right[8][0], tile_1, 136);
-    double tile_2[1] = {};
-    ss::store_lanes<double, 8>(&scratch.block_weights[8], tile_2);
-    double tile_3[1];
-    ss::splat(tile_3, 1.0);
+    ss::store_rows<float4, 128>(&scratch.right[8][0], tile_2, 136);
+    double tile_3[1] = {};
+    ss::store_lanes<double, 8>(&scratch.block_weights[8], tile_3);
+    double tile_4[1];
+    ss::splat(tile_4, 1.0);
     __syncwarp();
-    ss::store_lanes<double, 8>(&scratch.block_weights[8], tile_3, pairs);
+    ss::store_lanes<double, 8>(&scratch.block_weights[8], tile_4, pairs);
     ss::wait_copies();
 
     // Gram matrix of the other side, A A^T, and the components' sizes S
@@ -505,16 +515,16 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
     __syncwarp();
     double lengths_tile[1];
     ss::load_lanes<double, 16>(lengths_tile, &scratch.lengths[0]);
-    double tile_4[1];
-    tile_4[0] = sqrt(lengths_tile[0]);
+    double tile_5[1];
+    tile_5[0] = sqrt(lengths_tile[0]);
     __syncwarp();
-    ss::store_lanes<double, 16>(&scratch.lengths[0], tile_4);
+    ss::store_lanes<double, 16>(&scratch.lengths[0], tile_5);
     double block_weights_tile[1];
     ss::load_lanes<double, 16>(block_weights_tile, &scratch.block_weights[0]);
-    double tile_5[1];
-    tile_5[0] = tile_4[0] * block_weights_tile[0];
+    double tile_6[1];
+    tile_6[0] = tile_5[0] * block_weights_tile[0];
     __syncwarp();
-    ss::store_lanes<double, 16>(&scratch.sizes[0], tile_5);
+    ss::store_lanes<double, 16>(&scratch.sizes[0], tile_6);
 
     // orthogonalise one side, sizes folded in: Q = T S B, R = T S B B^T S
     ss::matmul<false, true, 16, 16, 128>(scratch.x_t, scratch.right, scratch.right);
@@ -525,12 +535,12 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
     ss::load_lanes<double, 16>(sizes_tile, &scratch.sizes[0]);
     double sizes_tile_1[16];
     ss::load_all<double2>(sizes_tile_1, &scratch.sizes[0]);
-    double tile_6[16][1];
+    double tile_7[16][1];
 #pragma unroll
     for (int r = 0; r < 16; ++r)
-      tile_6[r][0] = x_t_tile[r][0] * sizes_tile[0] * sizes_tile_1[r];
+      tile_7[r][0] = x_t_tile[r][0] * sizes_tile[0] * sizes_tile_1[r];
     __syncwarp();
-    ss::store_rows<double, 16>(&scratch.x_t[0][0], tile_6, 20);
+    ss::store_rows<double, 16>(&scratch.x_t[0][0], tile_7, 20);
     __syncwarp();
     const int32_t bits = ss::orthogonalize(16, scratch.x_t, scratch.t_first);
     const int32_t statu = scratch.status[0];
@@ -541,34 +551,34 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
     ss::load_rows<double, 16>(t_first_tile, &scratch.t_first[0][0], 20);
     double sizes_tile_2[1];
     ss::load_lanes<double, 16>(sizes_tile_2, &scratch.sizes[0]);
-    double tile_7[16][1];
+    double tile_8[16][1];
 #pragma unroll
     for (int r = 0; r < 16; ++r)
-      tile_7[r][0] = t_first_tile[r][0] * sizes_tile_2[0];
+      tile_8[r][0] = t_first_tile[r][0] * sizes_tile_2[0];
     __syncwarp();
-    ss::store_rows<double, 16>(&scratch.t_first[0][0], tile_7, 20);
+    ss::store_rows<double, 16>(&scratch.t_first[0][0], tile_8, 20);
     double lengths_tile_1[1];
     ss::load_lanes<double, 16>(lengths_tile_1, &scratch.lengths[0]);
-    double tile_8[1];
-    tile_8[0] = lengths_tile_1[0] == 0.0 ? 0.0 : 1.0 / lengths_tile_1[0];
+    double tile_9[1];
+    tile_9[0] = lengths_tile_1[0] == 0.0 ? 0.0 : 1.0 / lengths_tile_1[0];
     double x_t_tile_1[16][1];
     ss::load_rows<double, 16>(x_t_tile_1, &scratch.x_t[0][0], 20);
-    double tile_9[16][1];
-#pragma unroll
-    for (int r = 0; r < 16; ++r)
-      tile_9[r][0] = x_t_tile_1[r][0] * tile_8[0];
-    __syncwarp();
-    ss::store_rows<double, 16>(&scratch.x_t[0][0], tile_9, 20);
     double tile_10[16][1];
 #pragma unroll
     for (int r = 0; r < 16; ++r)
-      tile_10[r][0] = x_t_tile_1[r][0] * x_t_tile_1[r][0];
+      tile_10[r][0] = x_t_tile_1[r][0] * tile_9[0];
+    __syncwarp();
+    ss::store_rows<double, 16>(&scratch.x_t[0][0], tile_10, 20);
+    double tile_11[16][1];
+#pragma unroll
+    for (int r = 0; r < 16; ++r)
+      tile_11[r][0] = x_t_tile_1[r][0] * x_t_tile_1[r][0];
     double sum[1];
-    ss::reduce_first<ss::Add>(sum, tile_10);
-    double tile_11[1] = {};
-    double tile_12[1];
-    tile_12[0] = sum[0] + tile_11[0];
-    const double largest = ss::reduce_lanes<ss::Max, 16>(tile_12);
+    ss::reduce_first<ss::Add>(sum, tile_11);
+    double tile_12[1] = {};
+    double tile_13[1];
+    tile_13[0] = sum[0] + tile_12[0];
+    const double largest = ss::reduce_lanes<ss::Max, 16>(tile_13);
     const double largest_component = sqrt(largest);
     const float noise = float(largest_component * 2.384185791015625e-7);
     if ((bits & 2) > 0) {
@@ -599,18 +609,18 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
     ss::matmul<false, false, 16, 16, 16>(scratch.t_second, scratch.t_second, scratch.x_t);
     double r_second_tile[1][16];
     ss::load_columns<double2, 16>(r_second_tile, &scratch.r_second[0][0], 20);
-    double tile_13[1][16];
+    double tile_14[1][16];
 #pragma unroll
     for (int e = 0; e < 16; ++e)
-      tile_13[0][e] = r_second_tile[0][e] * r_second_tile[0][e];
+      tile_14[0][e] = r_second_tile[0][e] * r_second_tile[0][e];
     double sum_1[1];
-    ss::reduce_second<ss::Add>(sum_1, tile_13);
-    double tile_14[1] = {};
-    double tile_15[1];
-    tile_15[0] = sum_1[0] + tile_14[0];
+    ss::reduce_second<ss::Add>(sum_1, tile_14);
+    double tile_15[1] = {};
     double tile_16[1];
-    tile_16[0] = sqrt(tile_15[0]);
-    ss::store_lanes<double, 16>(&scratch.sigma[0], tile_16);
+    tile_16[0] = sum_1[0] + tile_15[0];
+    double tile_17[1];
+    tile_17[0] = sqrt(tile_16[0]);
+    ss::store_lanes<double, 16>(&scratch.sigma[0], tile_17);
     __syncwarp();
     double sigma_tile[1];
     ss::load_lanes<double, 16>(sigma_tile, &scratch.sigma[0]);
@@ -639,18 +649,18 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
       __syncwarp();
       double r_second_tile_1[1][16];
       ss::load_columns<double2, 16>(r_second_tile_1, &scratch.r_second[0][0], 20);
-      double tile_17[1][16];
+      double tile_18[1][16];
 #pragma unroll
       for (int e = 0; e < 16; ++e)
-        tile_17[0][e] = r_second_tile_1[0][e] * r_second_tile_1[0][e];
+        tile_18[0][e] = r_second_tile_1[0][e] * r_second_tile_1[0][e];
       double sum_2[1];
-      ss::reduce_second<ss::Add>(sum_2, tile_17);
-      double tile_18[1] = {};
-      double tile_19[1];
-      tile_19[0] = sum_2[0] + tile_18[0];
+      ss::reduce_second<ss::Add>(sum_2, tile_18);
+      double tile_19[1] = {};
       double tile_20[1];
-      tile_20[0] = sqrt(tile_19[0]);
-      ss::store_lanes<double, 16>(&scratch.sigma[0], tile_20);
+      tile_20[0] = sum_2[0] + tile_19[0];
+      double tile_21[1];
+      tile_21[0] = sqrt(tile_20[0]);
+      ss::store_lanes<double, 16>(&scratch.sigma[0], tile_21);
     }
 
     // rows: orthonormal ones here, there their parts of unit length
@@ -658,23 +668,23 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
     __syncwarp();
     double sigma_tile_1[1];
     ss::load_lanes<double, 16>(sigma_tile_1, &scratch.sigma[0]);
-    double tile_17[1];
-    tile_17[0] = sigma_tile_1[0] == 0.0 ? 0.0 : 1.0 / sigma_tile_1[0];
+    double tile_18[1];
+    tile_18[0] = sigma_tile_1[0] == 0.0 ? 0.0 : 1.0 / sigma_tile_1[0];
     __syncwarp();
-    ss::store_lanes<double, 16>(&scratch.inverse_lengths[0], tile_17);
-    float tile_18[1];
-    tile_18[0] = float(sigma_tile_1[0]);
-    ss::store_lanes<float, 16>(&scratch.new_weights[0], tile_18);
+    ss::store_lanes<double, 16>(&scratch.inverse_lengths[0], tile_18);
+    float tile_19[1];
+    tile_19[0] = float(sigma_tile_1[0]);
+    ss::store_lanes<float, 16>(&scratch.new_weights[0], tile_19);
     double r_second_tile_1[16][1];
     ss::load_rows<double, 16>(r_second_tile_1, &scratch.r_second[0][0], 20);
     __syncwarp();
     double inverse_lengths_tile[16];
     ss::load_all<double2>(inverse_lengths_tile, &scratch.inverse_lengths[0]);
-    double tile_19[16][1];
+    double tile_20[16][1];
 #pragma unroll
     for (int r = 0; r < 16; ++r)
-      tile_19[r][0] = r_second_tile_1[r][0] * inverse_lengths_tile[r];
-    ss::store_rows<double, 16>(&scratch.r_second[0][0], tile_19, 20);
+      tile_20[r][0] = r_second_tile_1[r][0] * inverse_lengths_tile[r];
+    ss::store_rows<double, 16>(&scratch.r_second[0][0], tile_20, 20);
     __syncwarp();
     ss::matmul<false, false, 16, 16, 16>(scratch.r_second, scratch.r_second, scratch.t_first);
     __syncwarp();
@@ -691,13 +701,13 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
 
     if ((scratch.status[0] & 1) > 0) {
       // not finite: the state becomes one NaN component
-      float tile_20[4];
-      ss::splat(tile_20, 1.0f);
+      float tile_21[4];
+      ss::splat(tile_21, 1.0f);
       const int64_t row_at = base * 256;
       ss::float8 rounded[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        rounded[e] = ss::float8(tile_20[e] * row_scale);
+        rounded[e] = ss::float8(tile_21[e] * row_scale);
       ss::store_lanes<uint32_t, 128>(&rows[row_at], rounded);
       __syncwarp();
       ss::store_lanes<uint32_t, 128>(&rows[row_at + 128], rounded);
@@ -1181,32 +1191,32 @@ kda_compact_h32_kh32_128x128_a8_b8_qr_fp8_sr_14b11916(
               const int64_t row_at = row_1 * 256;
               ss::float8 stored_1[4];
               ss::load_lanes<uint32_t, 128>(stored_1, &rows[row_at]);
-              float tile_20[4];
-              ss::widen(tile_20, stored_1);
               float tile_21[4];
+              ss::widen(tile_21, stored_1);
+              float tile_22[4];
 #pragma unroll
               for (int e = 0; e < 4; ++e)
-                tile_21[e] = tile_20[e] * row_unit;
+                tile_22[e] = tile_21[e] * row_unit;
               ss::float8 stored_2[4];
               ss::load_lanes<uint32_t, 128>(stored_2, &rows[row_at + 128]);
-              float tile_22[4];
-              ss::widen(tile_22, stored_2);
               float tile_23[4];
+              ss::widen(tile_23, stored_2);
+              float tile_24[4];
 #pragma unroll
               for (int e = 0; e < 4; ++e)
-                tile_23[e] = tile_22[e] * row_unit;
+                tile_24[e] = tile_23[e] * row_unit;
               const int64_t row_2 = base + row;
               const int64_t row_at_1 = row_2 * 256;
               ss::float8 rounded[4];
 #pragma unroll
               for (int e = 0; e < 4; ++e)
-                rounded[e] = ss::float8(tile_21[e] * row_scale);
+                rounded[e] = ss::float8(tile_22[e] * row_scale);
               __syncwarp();
               ss::store_lanes<uint32_t, 128>(&rows[row_at_1], rounded);
               ss::float8 rounded_1[4];
 #pragma unroll
               for (int e = 0; e < 4; ++e)
-                rounded_1[e] = ss::float8(tile_23[e] * row_scale);
+                rounded_1[e] = ss::float8(tile_24[e] * row_scale);
               __syncwarp();
               ss::store_lanes<uint32_t, 128>(&rows[row_at_1 + 128], rounded_1);
               const float weight_1 = scratch.weights[new_rank];
