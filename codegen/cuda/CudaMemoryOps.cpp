@@ -49,12 +49,21 @@ static std::string getStride(AccessOp op, ssk::TileType tile, std::string given)
   return ", " + std::to_string(stride);
 }
 
+/// Whether rows are read at once of memory that the kernel writes. Decodes have not the
+/// registers, and are faster without.
+bool KernelPrinter::isReadAtOnce(ssk::LoadOp load) {
+  ssk::TileType tile = load.getResult().getType();
+  return kernel.getRole() == "compact" && getShapeSuffix(tile) == "rows" && load.getLimit() &&
+         isa<BlockArgument>(load.getMemory()) && isWritten(load.getMemory());
+}
+
 void KernelPrinter::print(ssk::LoadOp load) {
   ssk::TileType tile = load.getResult().getType();
   declareTile(load.getResult());
   std::string given = load.getStride() ? getText(load.getStride()) : "";
   std::string limit = load.getLimit() ? ", " + getText(load.getLimit()) : "";
-  out.line("ss::load_" + getShapeSuffix(tile) + getAccessArguments(tile, load.getVector()) +
+  out.line("ss::load_" + getShapeSuffix(tile) + (isReadAtOnce(load) ? "_at_once" : "") +
+           getAccessArguments(tile, load.getVector()) +
            "(" + getName(load.getResult()) + ", " +
            getAddress(getElement(load.getMemory(), load.getIndices())) +
            getStride(load, tile, given) + limit + ");");

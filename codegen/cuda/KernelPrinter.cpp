@@ -78,6 +78,8 @@ static Access getAccess(Value memory) {
   return access;
 }
 
+bool KernelPrinter::isWritten(Value memory) { return getAccess(memory).writes; }
+
 void KernelPrinter::printBanner() {
   std::string title = kernel.getName().str();
   if (kernel.getRole())

@@ -77,6 +77,8 @@ private:
   bool isConditional(mlir::scf::IfOp branch) const;
   bool printsAnything(mlir::scf::IfOp branch, mlir::Region &side) const;
   bool isLoopBound(mlir::Value condition);
+  bool isWritten(mlir::Value memory);
+  bool isReadAtOnce(ssk::LoadOp load);
   void printTailBranch(mlir::scf::IfOp branch);
   void printKept(ssk::PartsOp parts, mlir::ValueRange tiles, llvm::StringRef isFirst);
   void printSync();

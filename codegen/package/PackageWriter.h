@@ -27,8 +27,10 @@ struct PackageOptions {
   bool init = false;
   /// With those of the layers whose dense states come back to factors by them on a
   /// GPU, where the package is for GPUs too: relative policies of eps 2^-13 or more,
-  /// rows of 16 bits or more, a shorter side of at most 128.
-  bool initWhereDense = true;
+  /// rows of 16 bits or more, a shorter side of at most 128. Steps of large batches
+  /// take longer with them (docs/rationale.md, "Dense states come back on both
+  /// devices").
+  bool initWhereDense = false;
   /// Warps that start one state together on a GPU; 0: as the table of tunings says.
   int64_t initWarps = 0;
   /// The last quarter of the layers compacts before its tokens

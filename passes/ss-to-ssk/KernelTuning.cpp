@@ -22,7 +22,6 @@ enum class Kernels {
   decodeDelta,
   compactSmall, ///< without the delta rule, blocks of up to 16 components
   compactChannels, ///< such blocks with a decay per key channel
-  compact,         ///< such blocks
   initWide, ///< whose Gram matrix leaves room for one block
   init
 };
@@ -89,7 +88,8 @@ static const Row kRows[] = {
      Elements::narrow,
      {4, 1, 1, 16,
       "as in f32, and products and orthogonalisation at every use: what compactions "
-      "add to a step 37.2 to 34.7 us on an H200 (B = 128, ranks nemo4b, f16)",
+      "add to a step 28.8 to 24.6 us on an H200 (B = 128, ranks nemo4b, f16), "
+      "products alone 24.9",
       /*asksAhead=*/false, /*formsKept=*/false, /*warps=*/1,
       /*repeatsOrthogonalize=*/true, /*repeatsMatmul=*/true}},
     {"sm_90",
@@ -101,20 +101,14 @@ static const Row kRows[] = {
       "delta rule 1 to 4 % slower"}},
     {"sm_90",
      Kernels::compactChannels,
-     Elements::f32,
+     Elements::any,
      {4, 1, 1, std::nullopt,
-      "orthogonalisation at every use: what compactions add to a step 20.7 to 16.3 "
-      "us on an H200 (B = 128, ranks qwen9b), products too 18.3",
+      "products at every use: what compactions add to a step 11.1 to 10.5 us on an "
+      "H200 (B = 128, ranks qwen9b, f32), in f16 19.8 to 19.1; orthogonalisation "
+      "too 13.5 and 19.4; others of the delta rule call both: 2.8 instead of 3.6 to "
+      "4.0 (gdn), in f16 8.0 instead of 11.1 to 12.1",
       /*asksAhead=*/false, /*formsKept=*/false, /*warps=*/1,
-      /*repeatsOrthogonalize=*/true}},
-    {"sm_90",
-     Kernels::compact,
-     Elements::narrow,
-     {4, 1, 1, std::nullopt,
-      "products and orthogonalisation at every use: what compactions add to a step "
-      "14.6 to 13.2 us (gdn) and 32.2 to 30.8 (kda) on an H200 (B = 128, f16)",
-      /*asksAhead=*/false, /*formsKept=*/false, /*warps=*/1,
-      /*repeatsOrthogonalize=*/true, /*repeatsMatmul=*/true}},
+      /*repeatsOrthogonalize=*/false, /*repeatsMatmul=*/true}},
     {"sm_90",
      Kernels::initWide,
      Elements::any,
@@ -166,8 +160,6 @@ static bool fits(Kernels kernels, StringRef role, const LayerShape &shape) {
     return role == "init";
   case Kernels::compactChannels:
     return role == "compact" && shape.channelDecay && shape.block() <= 16;
-  case Kernels::compact:
-    return role == "compact" && shape.block() <= 16;
   case Kernels::compactSmall: // larger ones would spill kilobytes
     return role == "compact" && !shape.delta && shape.block() <= 16;
   }

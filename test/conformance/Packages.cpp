@@ -64,6 +64,7 @@ int main(int argc, char **argv) {
     options.cpuLevels.assign(levels.begin(), levels.end());
   options.cuda = !noCuda;
   options.compactBefore = true; // so that graphs have layers of both kinds
+  options.initWhereDense = true; // so that dense states come back on a GPU too
   if (std::error_code error = llvm::sys::fs::create_directories(folder))
     return fail("cannot create '" + folder + "': " + error.message());
   for (const conformance::Graph &graph : conformance::allGraphs()) {

@@ -212,6 +212,7 @@ __device__ __forceinline__ void find_lengths(int rank, bool isScaled, float (&ro
     for (int e = 0; e < Row::size; ++e)
       x[e] *= scale;
     const float square = Row::sum(Row::part_of_dot(x, x));
+    __syncwarp(); // all lanes of a row have its scale
     if (s >= rank)
       continue;
     if (isScaled)

@@ -59,7 +59,7 @@ __device__ __forceinline__ Size measure(int m, const double *packed, Exchange<W>
 /// Which column of the matrix is in which place, and a number on its way
 /// between threads.
 template <int M> struct Places {
-  double residual; // of the column in the place of the next pivot
+  double residual[2]; // of the column in the place of the next pivot, by turns
   int of[M];
 };
 
@@ -147,7 +147,7 @@ __device__ __forceinline__ int factorize(int m, double *packed, double limit, Ex
       value = next > key ? residual[r] : value;
       key = next > key ? next : key;
       if (q == step)
-        places.residual = residual[r];
+        places.residual[step & 1] = residual[r];
     }
     double inverse = reciprocal_sqrt(value); // while the warps meet
     const unsigned best = best_of_warps(key, value, inverse, exchange, step & 1);
@@ -162,8 +162,7 @@ __device__ __forceinline__ int factorize(int m, double *packed, double limit, Ex
         return step;
     }
     const int p = 127 - int(best & 127u);
-    // Read before the warps meet there: the next step writes it.
-    const double moved = p != step ? places.residual : 0.0;
+    const double moved = places.residual[step & 1];
     if (p != step)
       exchange_places<W>(m, step, p, packed, places);
 #pragma unroll

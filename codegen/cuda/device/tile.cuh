@@ -121,11 +121,12 @@ __device__ __forceinline__ void load_rows(T (&tile)[R][Lanes<N>::size], const T 
       zero<Lanes<N>::size>(tile[r]);
 }
 
-/// The same of memory that the kernel writes too. There the compiler does not read ahead of a
+/// The same, for memory that the kernel writes too. There the compiler does not read ahead of a
 /// condition, and every load under one would wait for the load before it. So rows from `limit` on
-/// are read as the last one before it, and dropped.
+/// are read as the last one before it, and dropped. It takes registers.
 template <typename V, int N, int R, typename T>
-__device__ __forceinline__ void load_rows(T (&tile)[R][Lanes<N>::size], T *from, int64_t stride, int64_t limit) {
+__device__ __forceinline__ void load_rows_at_once(T (&tile)[R][Lanes<N>::size], const T *from,
+                                                  int64_t stride, int64_t limit) {
   const int last = (limit < R ? static_cast<int>(limit) : R) - 1;
   if (limit > 0) {
 #pragma unroll

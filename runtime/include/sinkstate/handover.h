@@ -193,8 +193,9 @@ typedef struct ss_init_options {
  * twice is SS_INVALID_ARGUMENT. `dense` is memory of
  * the engine's device; `options` may be NULL. Out of memory leaves the slots to
  * be reset.
- * Where the package has the layer's init kernel (ss-compile --init: all; without
- * it those of relative policies whose states may be dense) the device decomposes; what
+ * Where the package has the layer's init kernel (ss-compile --init: all;
+ * --init-where-dense: those of relative policies whose states may be dense) the
+ * device decomposes; what
  * such a kernel does not find (SS_INIT_MOST_COMPONENTS and SS_INIT_LEAST_EPS in
  * sinkstate/routines.h), and every state of other packages, is an exact SVD on
  * the host. Where states may not go dense, components beyond what a compaction

@@ -180,7 +180,8 @@ typedef struct ss_engine_options {
   int32_t dense_fallback;    /* 1: a state goes dense where factors are larger;
                                 0: never; -1: 1, but 0 with row_capacity. On
                                 CUDA a dense state comes back only where the
-                                package has the layer's init kernel, and the
+                                package has the layer's init kernel (ss-compile
+                                --init-where-dense or --init), and the
                                 policy is relative with eps of 2^-13 or more; in
                                 f16 it also stays dense where it grows out of
                                 the type's range (status bit 16) */
