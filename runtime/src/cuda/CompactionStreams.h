@@ -80,7 +80,7 @@ private:
   void create(Branch &branch, int priority) const;
   Branch *forkInto(Ring &ring, CUstream from);
   CUstream forkBehindPlan(Ring &ring, CUstream from);
-  void release() noexcept;
+  void destroyAll();
   void order(CUstream first, CUevent event, CUstream second) const;
 
   std::shared_ptr<const Context> context;
