@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <iterator>
 #include <set>
 
 using namespace tiny_hybrid;
@@ -16,6 +15,7 @@ namespace {
 
 constexpr int maxSize = 1 << 20;
 constexpr int maxLayers = 1024;
+constexpr size_t maxBytes = size_t(1) << 20;
 
 /// Reads the keys of one object, remembers the first thing that is wrong, and
 /// knows at the end whether keys are left that nobody asked for.
@@ -200,10 +200,16 @@ bool Config::has(LayerKind kind) const {
 
 Result<Config> Config::load(const std::string &path) {
   std::ifstream stream(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(stream), {}};
+  // No more than a configuration can have: what is given may have no end.
+  std::string text(maxBytes + 1, '\0');
+  stream.read(text.data(), std::streamsize(text.size()));
   if (!stream.is_open() || stream.bad())
     return Error{path + ": cannot read the model's configuration, expected a "
                         "readable config.json"};
+  text.resize(size_t(stream.gcount()));
+  if (text.size() > maxBytes)
+    return Error{path + ": found more than " + std::to_string(maxBytes) +
+                 " bytes, expected a config.json"};
   return parse(text, path);
 }
 

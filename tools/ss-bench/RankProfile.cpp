@@ -68,6 +68,25 @@ RankProfile::Parts RankProfile::partsOf(const Occurrences &times) {
   return parts;
 }
 
+/// Of a trace, which may be a file without an end.
+static constexpr size_t kMostBytes = size_t(64) << 20;
+
+static sinkstate::Result<std::string> readSome(std::istream &stream,
+                                               const std::string &file) {
+  constexpr size_t kPiece = size_t(1) << 16;
+  std::string text;
+  while (stream && text.size() <= kMostBytes) {
+    const size_t before = text.size();
+    text.resize(before + kPiece);
+    stream.read(text.data() + before, std::streamsize(kPiece));
+    text.resize(before + size_t(stream.gcount()));
+  }
+  if (text.size() > kMostBytes)
+    return Error{file + ": has more than " + std::to_string(kMostBytes) +
+                 " bytes, expected a file of ranks"};
+  return text;
+}
+
 /// The words of a text without comments: between spaces, commas and lines.
 static std::vector<std::string> wordsOf(std::istream &stream) {
   std::vector<std::string> words;
@@ -87,11 +106,15 @@ RankProfile::parseTrace(const std::string &file) {
   std::ifstream stream(file);
   if (!stream)
     return Error{file + ": cannot be read, expected a file of ranks"};
+  sinkstate::Result<std::string> read = readSome(stream, file);
+  if (!read)
+    return Error{read.error()};
   std::map<std::string, Occurrences> ofTypes;
   Occurrences all;
   std::string type;
   int64_t count = 0;
-  for (const std::string &word : wordsOf(stream)) {
+  std::istringstream text(*read);
+  for (const std::string &word : wordsOf(text)) {
     if (std::find(std::begin(kLayerTypes), std::end(kLayerTypes), word) !=
         std::end(kLayerTypes)) {
       type = word;

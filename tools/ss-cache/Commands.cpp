@@ -147,6 +147,21 @@ int show(const EntryStore &store, const std::string &prefix, std::ostream &out,
   return kDone;
 }
 
+/// Whether a folder is empty, or has what a cache of some format has.
+bool mayBeCache(const std::string &folder) {
+  std::error_code problem;
+  std::filesystem::directory_iterator entry(folder, problem), end;
+  if (problem || entry == end)
+    return true; // the commands say what cannot be read
+  for (; entry != end; entry.increment(problem)) {
+    const std::string name = entry->path().filename();
+    if (name.size() > 1 && name[0] == 'v' &&
+        name.find_first_not_of("0123456789", 1) == std::string::npos)
+      return true;
+  }
+  return bool(problem);
+}
+
 int runOnCache(const Options &options, std::ostream &out,
                std::ostream &errors) {
   Result<CacheSettings> settings = CacheSettings::fromEnvironment();
@@ -174,6 +189,12 @@ int runOnCache(const Options &options, std::ostream &out,
   if (!options.cacheFolder.empty() && !std::filesystem::exists(found)) {
     errors << "ss-cache: --cache-dir '" << printable(folder)
            << "' is not there, expected the folder of a kernel cache\n";
+    return kWrongUse;
+  }
+  if (!options.cacheFolder.empty() && !mayBeCache(folder)) {
+    errors << "ss-cache: --cache-dir '" << printable(folder)
+           << "' has other files and no 'v" << settings->formatVersion
+           << "', expected the folder of a kernel cache\n";
     return kWrongUse;
   }
   const EntryStore store(folder, settings->formatVersion, settings->lock);

@@ -8,6 +8,7 @@
 #include "codegen/package/PackageWriter.h"
 #include "passes/pipelines/Register.h"
 #include "tools/command-line/CommandLine.h"
+#include "tools/command-line/InputText.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
@@ -140,7 +141,7 @@ int main(int argc, char **argv) {
     llvm::errs() << "ss-compile: remark: " << diagnostic << "\n";
     return success();
   });
-  auto file = llvm::MemoryBuffer::getFileOrSTDIN(input);
+  auto file = sinkstate::tools::readText(input);
   if (!file)
     return fail("cannot read '" + input + "': " + file.getError().message() +
                 ", expected a graph such as ss-import makes");

@@ -4,13 +4,13 @@
 
 #include "dialect/ss/SS.h"
 #include "dialect/ss/SSSizes.h"
+#include "tools/command-line/InputText.h"
 #include "tools/ss-import/ModelFamilies.h"
 
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include <cmath>
 
@@ -78,6 +78,10 @@ llvm::Error sinkstate::setPolicy(ImportOptions &options, StringRef text) {
         "policy is '" + text + "', expected KIND:NUMBER with KIND one of " +
         ss::listKeywords<ss::PolicyKind>() +
         ", such as relative:0.03, or sink:RANK for form sink");
+  if (isSink && (value < 1 || value != std::floor(value)))
+    return llvm::createStringError("policy is '" + text +
+                                   "', expected sink:RANK with RANK a whole number "
+                                   "of at least 1");
   options.policyKind = *kind;
   options.policyValue = value;
   if (isSink)
@@ -283,7 +287,7 @@ ImportResult sinkstate::importConfig(StringRef path,
   SmallString<128> file(path);
   if (llvm::sys::fs::is_directory(path))
     llvm::sys::path::append(file, "config.json");
-  auto buffer = llvm::MemoryBuffer::getFile(file, /*IsText=*/true);
+  auto buffer = tools::readText(file);
   if (!buffer)
     return emitError(FileLineColLoc::get(context, file, 0, 0))
            << "cannot be read: " << buffer.getError().message()

@@ -108,6 +108,13 @@ static llvm::Expected<ImportOptions> readOptions() {
                                    " makes it sink; leave it out");
   if (form.getNumOccurrences())
     options.form = form;
+  if (options.form == ss::Form::dense || options.form == ss::Form::deferred)
+    for (const cl::Option *option : {static_cast<cl::Option *>(&policy),
+                                     static_cast<cl::Option *>(&core)})
+      if (option->getNumOccurrences())
+        return llvm::createStringError(
+            "--" + option->ArgStr + " is given, but states of form " +
+            ss::stringifyForm(options.form) + " are not compacted; leave it out");
   if (options.policyKind != ss::PolicyKind::fixed)
     return options;
   for (auto *option : {&active, &buffer})

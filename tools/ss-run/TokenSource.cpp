@@ -4,11 +4,11 @@
 
 #include "Safetensors.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 
 using namespace ss_run;
 using tiny_hybrid::Error;
@@ -16,7 +16,12 @@ using tiny_hybrid::Result;
 
 namespace {
 
-Result<std::vector<uint8_t>> readTokens(const std::string &path) {
+/// What is read of a text at a time.
+constexpr uint64_t kPiece = uint64_t(1) << 20;
+
+/// `most`: of what has no size, which may have no end. In pieces, since `most` may be
+/// far more than there is.
+Result<std::vector<uint8_t>> readTokens(const std::string &path, uint64_t most) {
   if (path.ends_with(".safetensors")) {
     auto file = tiny_hybrid::SafetensorsFile::open(path);
     if (!file)
@@ -31,7 +36,16 @@ Result<std::vector<uint8_t>> readTokens(const std::string &path) {
   if (!stream)
     return Error{path + ": cannot open: " + std::strerror(errno) +
                  ", expected a text to decode"};
-  std::vector<uint8_t> bytes{std::istreambuf_iterator<char>(stream), {}};
+  if (std::filesystem::is_regular_file(path, ignored))
+    most = std::filesystem::file_size(path, ignored);
+  std::vector<uint8_t> bytes;
+  while (stream && bytes.size() < most) {
+    const size_t before = bytes.size();
+    bytes.resize(before + size_t(std::min(kPiece, most - before)));
+    stream.read(reinterpret_cast<char *>(bytes.data() + before),
+                std::streamsize(bytes.size() - before));
+    bytes.resize(before + size_t(stream.gcount()));
+  }
   if (stream.bad())
     return Error{path + ": cannot read, expected a text to decode"};
   return bytes;
@@ -41,14 +55,14 @@ Result<std::vector<uint8_t>> readTokens(const std::string &path) {
 
 Result<TokenSource> TokenSource::open(const std::string &path, int batch,
                                       int tokens) {
-  auto read = readTokens(path);
+  const uint64_t window = static_cast<uint64_t>(tokens) + 1;
+  auto read = readTokens(path, window * batch);
   if (!read)
     return read.takeError();
   TokenSource source;
   source.bytes = std::move(*read);
   source.batch = batch;
   const uint64_t size = source.bytes.size();
-  const uint64_t window = static_cast<uint64_t>(tokens) + 1;
   const uint64_t lastStart = size / batch * (batch - 1);
   if (size - lastStart < window)
     return Error{path + ": found " + std::to_string(size) +

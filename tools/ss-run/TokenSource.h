@@ -16,7 +16,8 @@ public:
   /// `path` is any file, whose bytes are the tokens, or a .safetensors file
   /// with a U8 tensor `tokens`. Request b of `batch` starts at byte
   /// b * (size / batch) and needs one byte more than `tokens`: every token
-  /// predicts the next.
+  /// predicts the next. Of what is no regular file so many bytes are read, one
+  /// window behind the other.
   static tiny_hybrid::Result<TokenSource> open(const std::string &path,
                                                int batch, int tokens);
 

@@ -68,7 +68,8 @@ SS_API ss_result ss_slot_rollback_batch(ss_engine *engine,
                                         void *stream);
 /* The most tokens that ss_slot_rollback can forget now. This and
  * ss_slot_position wait for the whole GPU on CUDA, where positions are: a
- * replayed graph moves them on without the host. */
+ * replayed graph moves them on without the host. Neither is for the time of a
+ * capture, as all calls that look at states. */
 SS_API ss_result ss_slot_rollback_room(const ss_engine *engine, int32_t slot,
                                        int32_t *tokens);
 /* Tokens decoded since the slot was fresh, those forgotten not counted. */

@@ -276,6 +276,10 @@ SS_API ss_result ss_engine_plan(const ss_package *package,
 SS_API ss_result ss_engine_create(const ss_package *package,
                                   const ss_engine_options *options,
                                   ss_engine **out);
+/* On CUDA it waits for the whole GPU, which CUDA refuses while any stream of it is
+ * captured, and may lose that capture: destroy engines between captures. Within one
+ * everything is given back all the same (what is refused is logged), provided that
+ * what the engine had queued was done before and that it has no part in the capture. */
 SS_API void ss_engine_destroy(ss_engine *engine);
 
 typedef struct ss_layer_info {
@@ -474,7 +478,7 @@ SS_API ss_result ss_cancel_step(ss_engine *engine, void *stream);
  * beside it, and reports what went wrong in it: SS_INVALID_ARGUMENT for slots that
  * are none or were named twice, SS_OUT_OF_MEMORY where states were compacted within
  * the rows they had. What is consolidated asynchronously has then landed or been
- * dropped. For tests and measurements; not while a stream is captured. */
+ * dropped. For tests and measurements; not on a stream that is captured. */
 SS_API ss_result ss_engine_synchronize(ss_engine *engine, void *stream);
 
 /* Looks after the memory of states between two steps, without waiting: maps
@@ -492,8 +496,8 @@ SS_API ss_result ss_engine_tend(ss_engine *engine, void *stream);
 
 /* Memory of the engine's device, for callers that have no other way to it;
  * SS_OUT_OF_MEMORY where it has no more. On the CPU it is ordinary memory. The
- * copies return when they are done, after everything queued on `stream` before. Not
- * while a stream is captured. */
+ * copies return when they are done, after everything queued on `stream` before: not
+ * on a stream that is captured. */
 SS_API ss_result ss_device_malloc(ss_engine *engine, size_t bytes, void **out);
 SS_API ss_result ss_device_free(ss_engine *engine, void *memory);
 SS_API ss_result ss_device_copy_in(ss_engine *engine, void *to,
@@ -506,8 +510,11 @@ SS_API ss_result ss_device_copy_out(ss_engine *engine, void *to,
 /* ---- looking at states -------------------------------------------------- */
 
 /* Results are host memory. On CUDA these calls wait for the whole GPU first,
- * and are not for the time of a capture (SS_DEVICE_ERROR, and the capture is
- * lost). */
+ * and are not for the time of a capture, by whatever engine or thread
+ * (SS_DEVICE_ERROR, and the capture is lost). Everything else may be called while
+ * streams are captured that it is not given, in whatever mode, but for
+ * ss_engine_create, and calls that have to know of states that a step may have left
+ * (ss_cancel_step). */
 
 
 /* Writes H of every head, [heads, dv, dk] f32, without changing the state. */

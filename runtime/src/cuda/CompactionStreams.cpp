@@ -38,7 +38,7 @@ CompactionStreams::CompactionStreams(std::shared_ptr<const Context> owner,
     for (CUevent &event : finished)
       SS_CUDA(context->driver(), cuEventCreate(&event, kEventDisableTiming));
   } catch (...) {
-    release();
+    destroyAll();
     throw;
   }
 }
@@ -56,20 +56,19 @@ void CompactionStreams::create(Branch &branch, int priority) const {
 
 CompactionStreams::~CompactionStreams() {
   try {
-    CurrentContext current(*context);
-    release();
+    destroyAll();
   } catch (const Failure &) {
     // The context is gone, and its streams with it.
   }
 }
 
-void CompactionStreams::release() noexcept {
-  const Driver::Functions &functions = context->driver().functions();
+void CompactionStreams::destroyAll() {
+  const Release release(*context);
   auto releaseBranch = [&](Branch &branch) {
     if (branch.event)
-      (void)functions.cuEventDestroy(branch.event);
+      SS_RELEASE(cuEventDestroy(branch.event));
     if (branch.stream)
-      (void)functions.cuStreamDestroy(branch.stream);
+      SS_RELEASE(cuStreamDestroy(branch.stream));
     branch = {};
   };
   releaseBranch(planning);
@@ -77,7 +76,7 @@ void CompactionStreams::release() noexcept {
     std::for_each(ring->branches.begin(), ring->branches.end(), releaseBranch);
   for (CUevent &event : finished)
     if (CUevent old = std::exchange(event, nullptr))
-      (void)functions.cuEventDestroy(old);
+      SS_RELEASE(cuEventDestroy(old));
 }
 
 /// An event may be recorded again as soon as the wait for it is queued.

@@ -87,7 +87,7 @@ private:
   Branch *forkInto(Ring &ring, CUstream from);
   CUstream forkBehind(Ring &ring, CUstream from);
   CUstream forkBehindPlan(Ring &ring, CUstream from);
-  void release() noexcept;
+  void destroyAll();
   void order(CUstream first, CUevent event, CUstream second) const;
 
   std::shared_ptr<const Context> context;

@@ -3,6 +3,7 @@
 #include "cuda/Context.h"
 
 #include "capi/Failure.h"
+#include "observe/Log.h"
 
 namespace sinkstate::runtime::cuda {
 namespace {
@@ -93,6 +94,33 @@ CurrentContext::~CurrentContext() {
   CUcontext popped = nullptr;
   if (pushed)
     (void)context.driver().functions().cuCtxPopCurrent(&popped);
+}
+
+IgnoredCaptures::IgnoredCaptures(const Context &context)
+    : context(context), mode(kCaptureModeRelaxed) {
+  // Where it fails, so does what follows, and says so.
+  exchanged = context.driver().functions().cuThreadExchangeStreamCaptureMode(
+                  &mode) == kSuccess;
+}
+
+IgnoredCaptures::~IgnoredCaptures() {
+  if (exchanged)
+    (void)context.driver().functions().cuThreadExchangeStreamCaptureMode(&mode);
+}
+
+void Release::note(CUresult result, const char *call) const noexcept {
+  if (result == kSuccess || endsTheContext(result) ||
+      context.refusalLogged.exchange(true))
+    return;
+  try {
+    writeLog(SS_LOG_WARNING, "engine", call,
+             " failed as an engine gave up what it holds: ",
+             context.driver().describe(result),
+             ": what it was to wait for may still run, or what it was to give back "
+             "stays taken; destroy engines while no stream is captured");
+  } catch (const std::exception &) {
+    // No memory for a message.
+  }
 }
 
 } // namespace sinkstate::runtime::cuda

@@ -4,6 +4,7 @@
 
 #include "cuda/Driver.h"
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -41,6 +42,7 @@ public:
 
 private:
   friend class CurrentContext;
+  friend class Release;
   explicit Context(std::shared_ptr<const Driver> driver)
       : library(std::move(driver)) {}
   int attribute(CUdevice_attribute name) const;
@@ -53,6 +55,7 @@ private:
   std::string deviceName;
   int major = 0, minor = 0, multiprocessorCount = 0, sharedBytes = 0;
   int64_t unit = 0;
+  mutable std::atomic<bool> refusalLogged = false;
 };
 
 /// Makes a context the calling thread's for a scope. Costs one look-up where
@@ -69,6 +72,43 @@ private:
   bool pushed = false;
 };
 
+/// While it lives, calls of this thread are not refused because other streams are
+/// captured: for allocations, mappings, and copies and waits on streams that take no
+/// part in a capture, none of which a capture has a place for. What touches a captured
+/// stream, or waits for the whole context while one is, CUDA refuses nevertheless.
+class IgnoredCaptures {
+public:
+  explicit IgnoredCaptures(const Context &context);
+  ~IgnoredCaptures();
+  IgnoredCaptures(const IgnoredCaptures &) = delete;
+  IgnoredCaptures &operator=(const IgnoredCaptures &) = delete;
+
+private:
+  const Context &context;
+  int mode;
+  bool exchanged = false;
+};
+
+/// What a destructor gives back, in the context and whatever is captured. Throws
+/// where the context is gone, and everything in it.
+class Release {
+public:
+  explicit Release(const Context &context)
+      : context(context), current(context), ignored(context) {}
+  /// Logs the first call of a context that is refused: it cannot be thrown, and what
+  /// it was to give back stays.
+  void note(CUresult result, const char *call) const noexcept;
+
+private:
+  const Context &context;
+  CurrentContext current;
+  IgnoredCaptures ignored;
+};
+
 } // namespace sinkstate::runtime::cuda
+
+/// In the scope of a Release `release`, of a member `context`.
+#define SS_RELEASE(CALL)                                                       \
+  release.note(context->driver().functions().CALL, #CALL)
 
 #endif

@@ -90,6 +90,7 @@ CudaEngine::DensePart CudaEngine::partOf(const LayerManifest &layer,
 template <typename T>
 void CudaEngine::copyTable(T *to, const std::vector<T> &values,
                            CUstream stream) {
+  const IgnoredCaptures ignored(*context);
   SS_CUDA(context->driver(),
           cuMemcpyHtoDAsync(asAddress(to), values.data(),
                             values.size() * sizeof(T), stream));

@@ -93,9 +93,9 @@ void CudaEngine::makeConsolidator(const KernelCompiler &compiler,
 
 CudaEngine::~CudaEngine() {
   try {
-    CurrentContext current(*context);
+    const Release release(*context);
     // Kernels of the last step may still read what is freed now.
-    (void)context->driver().functions().cuCtxSynchronize();
+    SS_RELEASE(cuCtxSynchronize());
     consolidator.reset();
     kernels.reset();
     bookkeeping.reset();
@@ -381,6 +381,7 @@ void CudaEngine::compactDue(int32_t index, int32_t batch, int32_t countAhead,
 
 void CudaEngine::synchronize(Stream stream) {
   CurrentContext current(*context);
+  const IgnoredCaptures ignored(*context);
   SS_CUDA(context->driver(), cuStreamSynchronize(asStream(stream)));
   const bool withinStep = isWithinStep();
   if (withinStep && stepCapture == kNoCapture)
@@ -420,6 +421,7 @@ CudaEngine::makeRowConverter(int64_t stagingBytes) {
 
 void *CudaEngine::allocateMemory(size_t bytes) {
   CurrentContext current(*context);
+  const IgnoredCaptures ignored(*context);
   CUdeviceptr address = 0;
   SS_CUDA(context->driver(), cuMemAlloc(&address, bytes));
   return reinterpret_cast<void *>(address);
@@ -427,16 +429,19 @@ void *CudaEngine::allocateMemory(size_t bytes) {
 
 void CudaEngine::freeMemory(void *memory) {
   CurrentContext current(*context);
+  const IgnoredCaptures ignored(*context);
   SS_CUDA(context->driver(), cuMemFree(asAddress(memory)));
 }
 
 void CudaEngine::synchronizeStream(CUstream stream) const {
+  const IgnoredCaptures ignored(*context);
   SS_CUDA(context->driver(), cuStreamSynchronize(stream));
 }
 
 void CudaEngine::copyIn(void *to, const void *from, size_t bytes,
                         Stream stream) {
   CurrentContext current(*context);
+  const IgnoredCaptures ignored(*context);
   SS_CUDA(context->driver(),
           cuMemcpyHtoDAsync(asAddress(to), from, bytes, asStream(stream)));
   SS_CUDA(context->driver(), cuStreamSynchronize(asStream(stream)));
@@ -445,6 +450,7 @@ void CudaEngine::copyIn(void *to, const void *from, size_t bytes,
 void CudaEngine::copyOut(void *to, const void *from, size_t bytes,
                          Stream stream) {
   CurrentContext current(*context);
+  const IgnoredCaptures ignored(*context);
   SS_CUDA(context->driver(),
           cuMemcpyDtoHAsync(to, asAddress(from), bytes, asStream(stream)));
   SS_CUDA(context->driver(), cuStreamSynchronize(asStream(stream)));

@@ -45,9 +45,9 @@ CudaRowConverter::CudaRowConverter(std::shared_ptr<const Context> owner,
 
 CudaRowConverter::~CudaRowConverter() {
   try {
-    CurrentContext current(*context);
+    const Release release(*context);
     // Kernels of the last step may still use what is freed now.
-    (void)context->driver().functions().cuCtxSynchronize();
+    SS_RELEASE(cuCtxSynchronize());
     module.reset();
     memory = DeviceMemory();
   } catch (const Failure &) {

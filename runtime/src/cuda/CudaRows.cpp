@@ -66,6 +66,7 @@ void CudaEngine::tendPools(CUstream stream, int32_t joining,
                            bool stepFollows) {
   if (!pools || isWithinStep() || isCaptured(stream))
     return;
+  const IgnoredCaptures ignored(*context);
   const bool released = !abandoned.empty();
   for (int32_t slot : abandoned) {
     pools->release(slot, false, stream);
@@ -115,6 +116,7 @@ std::vector<int64_t> CudaEngine::placeRows(int32_t index,
                                            std::span<const int32_t> states,
                                            std::span<const int32_t> rows,
                                            CUstream stream) {
+  const IgnoredCaptures ignored(*context);
   const LayerPlaces &places = layout.layers[size_t(index)];
   // What is known to be in use is then what is.
   SS_CUDA(context->driver(), cuStreamSynchronize(stream));

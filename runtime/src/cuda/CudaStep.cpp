@@ -25,13 +25,17 @@ CUstream asStream(Stream stream) { return static_cast<CUstream>(stream); }
 } // namespace
 
 /// Which capture a stream takes part in; the context is current. Where the driver
-/// cannot say, as of the legacy stream while another one is captured: some.
+/// does not say for a capture's sake, as of the legacy stream while another one is
+/// captured: some. What else it refuses is no capture, and fails.
 uint64_t CudaEngine::captureOf(CUstream stream) const {
   int status = kCaptureStatusNone;
   unsigned long long id = 0;
-  if (context->driver().functions().cuStreamGetCaptureInfo(
-          stream, &status, &id, nullptr, nullptr, nullptr) != kSuccess)
+  const Driver &driver = context->driver();
+  const CUresult result = driver.functions().cuStreamGetCaptureInfo(
+      stream, &status, &id, nullptr, nullptr, nullptr);
+  if (isOfCapture(result))
     return kSomeCapture;
+  driver.check(result, "cuStreamGetCaptureInfo(stream, ...)", __FILE__, __LINE__);
   if (status == kCaptureStatusNone)
     return kNoCapture;
   return status == kCaptureStatusActive ? id : kSomeCapture;

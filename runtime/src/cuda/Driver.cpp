@@ -54,6 +54,10 @@ bool endsTheContext(CUresult result) {
   }
 }
 
+bool isOfCapture(CUresult result) {
+  return result >= kErrorCaptureUnsupported && result <= kErrorCapturedEvent;
+}
+
 std::shared_ptr<const Driver> Driver::get() {
   static std::mutex mutex;
   static std::shared_ptr<const Driver> driver;
@@ -176,7 +180,7 @@ void Driver::throwFailure(CUresult result, const char *call, const char *file,
     fail(SS_DEVICE_LOST, what,
          ": the GPU's context is lost, and every later call on it fails; an "
          "earlier kernel may be the cause: end the process and start again");
-  if (result >= kErrorCaptureUnsupported && result <= kErrorCapturedEvent)
+  if (isOfCapture(result))
     fail(SS_DEVICE_ERROR, what,
          ": this call is not allowed while a stream is captured; make it "
          "before the capture or after it");

@@ -67,6 +67,8 @@ private:
 
 /// Whether every later call in this process fails after this error.
 bool endsTheContext(CUresult result);
+/// Whether a call was refused because of a stream that is captured.
+bool isOfCapture(CUresult result);
 /// "12.4" for 12040.
 std::string versionText(int version);
 

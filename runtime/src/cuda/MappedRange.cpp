@@ -24,6 +24,7 @@ MappedRange::MappedRange(std::shared_ptr<const Context> owner, size_t bytes)
   unit = size_t(context->mappingUnit());
   if (unit > 0) {
     reserved = rounded(bytes);
+    const IgnoredCaptures ignored(*context);
     SS_CUDA(context->driver(),
             cuMemAddressReserve(&begin, reserved, 0, 0, 0));
     return;
@@ -48,10 +49,10 @@ MappedRange::~MappedRange() {
   if (!begin || unit == 0)
     return;
   try {
-    CurrentContext current(*context);
+    const Release release(*context);
     while (!pieces.empty())
-      unmapLast();
-    (void)context->driver().functions().cuMemAddressFree(begin, reserved);
+      unmapLast(release);
+    SS_RELEASE(cuMemAddressFree(begin, reserved));
   } catch (const Failure &) {
     // The context is gone, and its memory with it.
   }
@@ -68,6 +69,7 @@ size_t MappedRange::additionFor(size_t bytes) const {
 }
 
 bool MappedRange::growTo(size_t bytes) {
+  const IgnoredCaptures ignored(*context);
   const size_t before = mapped;
   // In pieces, since memory is given back by whole pieces.
   constexpr size_t kPieceUnits = 8;
@@ -106,20 +108,19 @@ bool MappedRange::mapPiece(size_t bytes) {
   const CUresult allowed =
       call.cuMemSetAccess(begin + mapped - bytes, bytes, &access, 1);
   if (allowed != kSuccess) {
-    unmapLast();
+    unmapLast(Release(*context));
     driver.check(allowed, "cuMemSetAccess(begin + mapped - bytes, ...)",
                  __FILE__, __LINE__);
   }
   return true;
 }
 
-void MappedRange::unmapLast() {
-  const Driver::Functions &call = context->driver().functions();
+void MappedRange::unmapLast(const Release &release) {
   const Piece piece = pieces.back();
   pieces.pop_back();
   mapped -= piece.bytes;
-  (void)call.cuMemUnmap(begin + mapped, piece.bytes);
-  (void)call.cuMemRelease(piece.handle);
+  SS_RELEASE(cuMemUnmap(begin + mapped, piece.bytes));
+  SS_RELEASE(cuMemRelease(piece.handle));
 }
 
 size_t MappedRange::mappedAfterShrinkTo(size_t bytes) const {
@@ -132,8 +133,11 @@ size_t MappedRange::mappedAfterShrinkTo(size_t bytes) const {
 
 void MappedRange::shrinkTo(size_t bytes) {
   const size_t left = mappedAfterShrinkTo(bytes);
+  if (mapped == left)
+    return;
+  const Release release(*context);
   while (mapped > left)
-    unmapLast();
+    unmapLast(release);
 }
 
 } // namespace sinkstate::runtime::cuda

@@ -46,7 +46,7 @@ private:
     size_t bytes;
   };
   bool mapPiece(size_t bytes);
-  void unmapLast();
+  void unmapLast(const Release &release);
   size_t rounded(size_t bytes) const;
 
   std::shared_ptr<const Context> context;

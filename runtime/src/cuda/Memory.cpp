@@ -11,6 +11,7 @@ namespace sinkstate::runtime::cuda {
 
 DeviceMemory::DeviceMemory(std::shared_ptr<const Context> owner, size_t bytes)
     : context(std::move(owner)), size(bytes) {
+  const IgnoredCaptures ignored(*context);
   const Driver &driver = context->driver();
   const CUresult result = driver.functions().cuMemAlloc(&begin, bytes);
   size_t free = 0, total = 0;
@@ -34,8 +35,8 @@ DeviceMemory::~DeviceMemory() {
   if (!begin)
     return;
   try {
-    CurrentContext current(*context);
-    (void)context->driver().functions().cuMemFree(begin);
+    const Release release(*context);
+    SS_RELEASE(cuMemFree(begin));
   } catch (const Failure &) {
     // The context is gone, and its memory with it.
   }
@@ -44,6 +45,7 @@ DeviceMemory::~DeviceMemory() {
 PinnedMemory::PinnedMemory(std::shared_ptr<const Context> owner, size_t bytes)
     : context(std::move(owner)) {
   void *memory = nullptr;
+  const IgnoredCaptures ignored(*context);
   const Driver &driver = context->driver();
   const CUresult result = driver.functions().cuMemHostAlloc(
       &memory, bytes, kHostAllocPortable | kHostAllocDeviceMap);
@@ -65,8 +67,8 @@ PinnedMemory::PinnedMemory(std::shared_ptr<const Context> owner, size_t bytes)
 
 PinnedMemory::~PinnedMemory() {
   try {
-    CurrentContext current(*context);
-    (void)context->driver().functions().cuMemFreeHost(begin);
+    const Release release(*context);
+    SS_RELEASE(cuMemFreeHost(begin));
   } catch (const Failure &) {
     // The context is gone, and its mappings with it.
   }
@@ -79,8 +81,8 @@ OwnStream::OwnStream(std::shared_ptr<const Context> owner)
 
 OwnStream::~OwnStream() {
   try {
-    CurrentContext current(*context);
-    (void)context->driver().functions().cuStreamDestroy(stream);
+    const Release release(*context);
+    SS_RELEASE(cuStreamDestroy(stream));
   } catch (const Failure &) {
     // The context is gone, and its streams with it.
   }
@@ -89,6 +91,7 @@ OwnStream::~OwnStream() {
 void OwnStream::copyIn(CUdeviceptr to, const void *from, size_t bytes) const {
   if (bytes == 0)
     return;
+  const IgnoredCaptures ignored(*context);
   SS_CUDA(context->driver(), cuMemcpyHtoDAsync(to, from, bytes, stream));
   wait();
 }
@@ -96,6 +99,7 @@ void OwnStream::copyIn(CUdeviceptr to, const void *from, size_t bytes) const {
 void OwnStream::copyOut(void *to, CUdeviceptr from, size_t bytes) const {
   if (bytes == 0)
     return;
+  const IgnoredCaptures ignored(*context);
   SS_CUDA(context->driver(), cuMemcpyDtoHAsync(to, from, bytes, stream));
   wait();
 }
@@ -106,6 +110,7 @@ void OwnStream::zero(CUdeviceptr begin, size_t bytes) const {
 }
 
 void OwnStream::wait() const {
+  const IgnoredCaptures ignored(*context);
   SS_CUDA(context->driver(), cuStreamSynchronize(stream));
 }
 

@@ -69,8 +69,8 @@ Module::~Module() {
   if (!module)
     return;
   try {
-    CurrentContext current(*context);
-    (void)context->driver().functions().cuModuleUnload(module);
+    const Release release(*context);
+    SS_RELEASE(cuModuleUnload(module));
   } catch (const Failure &) {
     // The context is gone, and its code with it.
   }
@@ -81,6 +81,8 @@ CUfunction Module::function(const char *symbol, int64_t dynamicShared) const {
   CUfunction function = nullptr;
   const CUresult result =
       driver.functions().cuModuleGetFunction(&function, module, symbol);
+  if (result == kErrorOutOfMemory || endsTheContext(result))
+    driver.check(result, "cuModuleGetFunction", __FILE__, __LINE__);
   if (result != kSuccess)
     fail(SS_MALFORMED_PACKAGE, "the code of kernel '", name,
          "' has no function '", symbol, "' (", driver.describe(result),

@@ -36,6 +36,7 @@ void PieceMover::copyIn(int64_t bytes, CUstream stream) {
 }
 
 void PieceMover::moveChunk(const Chunk &chunk, bool down, CUstream stream) {
+  const IgnoredCaptures ignored(*context);
   const size_t count = chunk.pieces.size();
   const int64_t list = aligned(int64_t(count * sizeof(ss::Piece)));
   const CUdeviceptr begin = stage(list + chunk.bytes);
@@ -92,6 +93,7 @@ void PieceMover::move(std::span<const HostPiece> pieces, bool down,
 }
 
 void PieceMover::copy(std::span<const Copy> pieces, CUstream stream) {
+  const IgnoredCaptures ignored(*context);
   constexpr size_t kMost = size_t(kStagingBytes) / sizeof(ss::Piece);
   for (size_t first = 0; first < pieces.size(); first += kMost) {
     const size_t count = std::min(kMost, pieces.size() - first);

@@ -100,8 +100,11 @@ ss::PoolReport PoolMemory::report() const {
   volatile ss::PoolReport *from =
       words.at<volatile ss::PoolReport>(kReportOffset);
   ss::PoolReport copy;
-  // The step is written last: a report that changed meanwhile is read again,
-  // and is then of a later step. Steps are far apart.
+  // The step is written last: a report that was finished meanwhile is read again,
+  // and is then of a later step. One that is just being written, which no step says
+  // yet, may be read in part: numbers of this step and of the next one, both of which
+  // are true of the pool within a step. Steps are far apart, and what is decided by
+  // them is decided anew at the next.
   do {
     copy.step = from->step;
     std::atomic_thread_fence(std::memory_order_acquire);

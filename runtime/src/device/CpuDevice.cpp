@@ -58,6 +58,10 @@ CpuDevice::CpuDevice(int threads)
       page(size_t(sysconf(_SC_PAGESIZE))), largePage(transparentPageBytes()),
       routines(ss_cpu_routines()) {}
 
+int64_t CpuDevice::physicalBytes() const {
+  return int64_t(sysconf(_SC_PHYS_PAGES)) * int64_t(page);
+}
+
 std::byte *CpuDevice::reserve(size_t bytes) {
   if (largePage == 0 || bytes < largePage || bytes > SIZE_MAX - largePage)
     return mapRange(bytes);

@@ -16,6 +16,9 @@ public:
 
   int threads() const { return threadCount; }
 
+  /// Of the machine.
+  int64_t physicalBytes() const;
+
   size_t pageBytes() const override { return page; }
   std::byte *reserve(size_t bytes) override;
   void commit(std::byte *begin, size_t bytes) override;

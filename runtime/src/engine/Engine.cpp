@@ -19,6 +19,7 @@ Engine::Engine(std::shared_ptr<const Package> loaded,
   const Manifest &manifest = package->manifest();
   budget.limit = options.state_bytes_limit;
   checkLimit();
+  checkMemory();
   layers.reserve(manifest.layers.size());
   for (const LayerManifest &layer : manifest.layers)
     layers.emplace_back(device, layer, options.slots,
@@ -51,6 +52,23 @@ void Engine::checkLimit() const {
          ", expected more than the ", fixed,
          " bytes that buffers and tables of ", options.slots,
          " slots take: use fewer slots");
+}
+
+/// Before anything is touched: pages that are committed may not exist, and who
+/// touches more of them than there are is killed and not told. Slots beyond this have
+/// no use, as not all of them can be in use at a time.
+void Engine::checkMemory() const {
+  int64_t least = options.slots * int64_t(sizeof(Slot) + sizeof(uint64_t) + sizeof(int32_t));
+  for (const LayerManifest &layer : package->manifest().layers)
+    if (__builtin_add_overflow(least,
+                               LayerState::leastBytes(device, layer, options.slots,
+                                                      options.dense_fallback != 0),
+                               &least))
+      least = INT64_MAX;
+  if (const int64_t physical = device.physicalBytes(); least > physical)
+    fail(SS_OUT_OF_MEMORY, "buffers, tables and first rows of ", options.slots,
+         " slots take ", least, " bytes, and the machine has ", physical,
+         ": create the engine with fewer slots");
 }
 
 void Engine::synchronize(Stream) {

@@ -139,6 +139,7 @@ private:
   /// Brings the counters of allocated bytes up to date.
   void noteAllocation(const LayerState &layer);
   void checkLimit() const;
+  void checkMemory() const;
 
   // handover/Tokens.cpp
   void compactBefore(LayerState &layer, std::span<const int32_t> batch,

@@ -46,6 +46,21 @@ LayerState::LayerState(Device &device, const LayerManifest &manifest,
   readers.resize(size_t(sizes.states));
 }
 
+int64_t LayerState::leastBytes(const Device &device, const LayerManifest &manifest,
+                               int32_t slots, bool denseFallback) {
+  const LayerLayout sizes(manifest, slots, denseFallback);
+  constexpr int64_t kEachSlot =
+      sizeof(decodedTokens[0]) + sizeof(epochs[0]) + sizeof(slotLive[0]);
+  constexpr int64_t kEachState = sizeof(blocks[0]) + sizeof(compactions[0]) +
+                                 sizeof(folds[0]) + sizeof(svdDue[0]) +
+                                 sizeof(readers[0]);
+  int64_t bytes = sizes.fixedBytes(device) + slots * kEachSlot;
+  if (!manifest.denseForm)
+    bytes += sizes.states * (kEachState + sizes.classes.front() *
+                                              (sizes.rowBytes() + int64_t(sizeof(float))));
+  return bytes;
+}
+
 void LayerState::takeBuffers(std::byte *&next, int32_t slots) {
   count = DeviceArray<int32_t>(next, slots);
   bufferK = DeviceArray<float>(next, sizes.bufferKFloats);

@@ -40,6 +40,11 @@ public:
   LayerState(Device &device, const LayerManifest &manifest, int32_t slots,
              bool denseFallback, MemoryBudget *budget = nullptr);
 
+  /// Bytes that an engine cannot do without whose slots are all in use: buffers,
+  /// tables and for every state the smallest block of rows.
+  static int64_t leastBytes(const Device &device, const LayerManifest &manifest,
+                            int32_t slots, bool denseFallback);
+
   const LayerManifest &manifest() const { return *layer; }
   const LayerLayout &layout() const { return sizes; }
   int64_t heads() const { return layer->heads; }

@@ -10,6 +10,8 @@ namespace sinkstate::test::fake {
 void waitWhileHeld(const std::string &name);
 /// Counts a call and says whether it fails.
 CUresult enter(const char *symbol, bool allowedInCapture = true);
+/// Of a call that CUDA forbids in a capture whatever the thread's mode is.
+CUresult forbid();
 /// Of this thread: calls that a capture forbids are the capturing thread's.
 extern thread_local int captureMode;
 extern thread_local std::vector<CUcontext> contexts;
@@ -27,6 +29,14 @@ const std::map<std::string, void *> &streamFunctions();
   std::lock_guard<std::recursive_mutex> machineLock(machineMutex);             \
   if (CUresult failed = enter(__func__ + 4 __VA_OPT__(, ) __VA_ARGS__))        \
   return failed
+
+// Of calls that give something back: refused ones do nothing, but that a lost
+// context takes everything with it.
+#define ENTER_RELEASE(...)                                                     \
+  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);             \
+  const CUresult lost = enter(__func__ + 4 __VA_OPT__(, ) __VA_ARGS__);        \
+  if (lost != kSuccess && lost != machine.lost)                                \
+  return lost
 
 #define FUNCTION(NAME)                                                         \
   { #NAME, reinterpret_cast<void *>(&fake##NAME) }

@@ -42,10 +42,14 @@ CUresult enter(const char *symbol, bool allowedInCapture) {
     return kErrorInvalidContext;
   if (machine.recording && !allowedInCapture &&
       captureMode != kCaptureModeRelaxed) {
-    ++machine.forbidden;
-    return kErrorCaptureUnsupported;
+    return forbid();
   }
   return kSuccess;
+}
+
+CUresult forbid() {
+  ++machine.forbidden;
+  return kErrorCaptureUnsupported;
 }
 
 } // namespace sinkstate::test::fake
@@ -154,9 +158,9 @@ CUresult fakecuModuleLoadDataEx(CUmodule *module, const void *image,
   return kSuccess;
 }
 CUresult fakecuModuleUnload(CUmodule) {
-  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
+  ENTER_RELEASE(kNotInCapture);
   --machine.live["module"];
-  return kSuccess;
+  return lost;
 }
 CUresult fakecuModuleGetFunction(CUfunction *function, CUmodule,
                                  const char *name) {
@@ -179,8 +183,11 @@ CUresult fakecuFuncGetAttribute(int *value, CUfunction_attribute, CUfunction) {
   *value = 0;
   return kSuccess;
 }
-CUresult fakecuFuncSetAttribute(CUfunction, CUfunction_attribute, int) {
+CUresult fakecuFuncSetAttribute(CUfunction function,
+                                CUfunction_attribute attribute, int value) {
   ENTER();
+  if (attribute == kFunctionMaxDynamicSharedBytes)
+    reinterpret_cast<Kernel *>(function)->dynamicShared = unsigned(value);
   return kSuccess;
 }
 CUresult fakecuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks,
@@ -192,6 +199,8 @@ CUresult fakecuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks,
 }
 CUresult fakecuMemAlloc(CUdeviceptr *pointer, size_t bytes) {
   ENTER(kNotInCapture);
+  if (bytes == 0)
+    return 1;
   if (bytes > machine.limit - machine.used)
     return kErrorOutOfMemory;
   void *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
@@ -205,7 +214,7 @@ CUresult fakecuMemAlloc(CUdeviceptr *pointer, size_t bytes) {
   return kSuccess;
 }
 CUresult fakecuMemFree(CUdeviceptr pointer) {
-  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
+  ENTER_RELEASE(kNotInCapture);
   runQueue();
   auto found = machine.memory.find(pointer);
   if (found == machine.memory.end())
@@ -213,7 +222,7 @@ CUresult fakecuMemFree(CUdeviceptr pointer) {
   machine.used -= found->second;
   machine.memory.erase(found);
   std::free(reinterpret_cast<void *>(pointer));
-  return enter("cuMemFree", kNotInCapture);
+  return lost;
 }
 // Reserved addresses are pages that cannot be touched until they are mapped. Nor
 // can what is around them, whatever else the process has: so much of it.
@@ -238,11 +247,11 @@ CUresult fakecuMemAddressReserve(CUdeviceptr *begin, size_t bytes, size_t,
   return kSuccess;
 }
 CUresult fakecuMemAddressFree(CUdeviceptr begin, size_t bytes) {
-  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
+  ENTER_RELEASE(kNotInCapture);
   --machine.live["reservation"];
   munmap(reinterpret_cast<void *>(begin - kGuardBytes),
          bytes + 2 * kGuardBytes);
-  return enter("cuMemAddressFree", kNotInCapture);
+  return lost;
 }
 CUresult fakecuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
                          const CUmemAllocationProp *properties,
@@ -259,13 +268,13 @@ CUresult fakecuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
   return kSuccess;
 }
 CUresult fakecuMemRelease(CUmemGenericAllocationHandle handle) {
-  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
+  ENTER_RELEASE(kNotInCapture);
   auto found = machine.handles.find(handle);
   if (found == machine.handles.end())
     return 1;
   machine.used -= found->second;
   machine.handles.erase(found);
-  return enter("cuMemRelease", kNotInCapture);
+  return lost;
 }
 CUresult fakecuMemMap(CUdeviceptr begin, size_t bytes, size_t,
                       CUmemGenericAllocationHandle handle,
@@ -278,14 +287,14 @@ CUresult fakecuMemMap(CUdeviceptr begin, size_t bytes, size_t,
   return kSuccess;
 }
 CUresult fakecuMemUnmap(CUdeviceptr begin, size_t bytes) {
-  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
+  ENTER_RELEASE(kNotInCapture);
   if (machine.mappings.erase(begin) == 0)
     return 1;
   --machine.live["mapping"];
   auto *pages = reinterpret_cast<void *>(begin);
   madvise(pages, bytes, MADV_DONTNEED);
   mprotect(pages, bytes, PROT_NONE);
-  return enter("cuMemUnmap", kNotInCapture);
+  return lost;
 }
 CUresult fakecuMemSetAccess(CUdeviceptr begin, size_t bytes,
                             const CUmemAccessDesc *access, size_t count) {
@@ -307,6 +316,8 @@ CUresult fakecuMemGetInfo(size_t *free, size_t *total) {
 }
 CUresult fakecuMemHostAlloc(void **pointer, size_t bytes, unsigned) {
   ENTER(kNotInCapture);
+  if (bytes == 0)
+    return 1;
   *pointer = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (!*pointer)
     return kErrorOutOfMemory;
@@ -316,12 +327,12 @@ CUresult fakecuMemHostAlloc(void **pointer, size_t bytes, unsigned) {
   return kSuccess;
 }
 CUresult fakecuMemFreeHost(void *pointer) {
-  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
+  ENTER_RELEASE(kNotInCapture);
   runQueue();
   if (machine.hostMemory.erase(pointer) == 0)
     return 1;
   std::free(pointer);
-  return kSuccess;
+  return lost;
 }
 CUresult fakecuMemHostGetDevicePointer(CUdeviceptr *pointer, void *host,
                                        unsigned) {

@@ -27,6 +27,7 @@ struct Kernel {
   std::vector<size_t> sizes;
   fake_kernel run;
   void *context;
+  unsigned dynamicShared = 48 * 1024; // that a launch may ask for
 };
 
 /// Numbers of the work that what follows has to come after.
@@ -47,7 +48,7 @@ using Recording = std::vector<Launch>;
 struct Mark {
   CUstream stream = nullptr;
   int work = 0;
-  bool captured = false;
+  unsigned long long capture = 0; // it was recorded in, until it is recorded anew
   Tail tail;
 };
 
@@ -95,6 +96,7 @@ struct Machine {
   CUstream capturing = nullptr;
   std::map<CUstream, Captured> captured; // `capturing` among them
   std::map<CUevent, Mark> events;
+  std::set<CUstream> streams; // but for those that CUDA itself has
   std::unique_ptr<Recording> recording;
   unsigned long long captures = 0;
   bool shuffles = false;

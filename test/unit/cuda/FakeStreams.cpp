@@ -17,6 +17,14 @@ namespace sinkstate::test::fake {
 namespace {
 
 constexpr bool kNotInCapture = false;
+constexpr CUresult kErrorInvalidHandle = 400;
+
+/// Those that CUDA itself has are null, and the numbers below.
+bool isStream(CUstream stream) {
+  constexpr uintptr_t kPerThread = 2;
+  return reinterpret_cast<uintptr_t>(stream) <= kPerThread ||
+         machine.streams.count(stream) > 0;
+}
 
 /// Null where a stream takes no part in a capture.
 Captured *capturedStream(CUstream stream) {
@@ -115,8 +123,10 @@ CUresult fakecuLaunchKernel(CUfunction function, unsigned gridX, unsigned,
                             void **parameters, void **) {
   waitWhileHeld(nameOf(function));
   ENTER();
-  if (contexts.empty())
-    return 201;
+  if (!isStream(stream))
+    return kErrorInvalidHandle;
+  if (shared > reinterpret_cast<const Kernel *>(function)->dynamicShared)
+    return 1;
   if (gridX == 0 || blockX == 0 || blockX > 1024)
     return 1;
   auto *kernel = reinterpret_cast<const Kernel *>(function);
@@ -166,6 +176,10 @@ CUresult fakecuLaunchKernelEx(const CUlaunchConfig *config,
 CUresult fakecuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes,
                                CUstream stream) {
   ENTER(kNotInCapture);
+  if (!isStream(stream))
+    return kErrorInvalidHandle;
+  if (capturedStream(stream))
+    return forbid();
   auto *bytesOf = static_cast<const std::byte *>(from);
   const auto next = machine.hostMemory.upper_bound(const_cast<void *>(from));
   const bool pinned = next != machine.hostMemory.begin() &&
@@ -184,6 +198,10 @@ CUresult fakecuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes,
 CUresult fakecuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes,
                                CUstream stream) {
   ENTER(kNotInCapture);
+  if (!isStream(stream))
+    return kErrorInvalidHandle;
+  if (capturedStream(stream))
+    return forbid();
   submit(stream, [=] {
     std::memcpy(to, reinterpret_cast<const void *>(from), bytes);
   });
@@ -192,6 +210,8 @@ CUresult fakecuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes,
 CUresult fakecuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes,
                              CUstream stream) {
   ENTER();
+  if (!isStream(stream))
+    return kErrorInvalidHandle;
   submit(stream, [=] {
     std::memset(reinterpret_cast<void *>(to), value, bytes);
   });
@@ -202,6 +222,7 @@ CUresult fakecuStreamCreate(CUstream *stream, unsigned flags) {
   static uintptr_t next = 0x3000;
   ++machine.live["stream"];
   *stream = reinterpret_cast<CUstream>(next++);
+  machine.streams.insert(*stream);
   if (!(flags & kStreamNonBlocking))
     machine.blocking.insert(*stream);
   return kSuccess;
@@ -213,11 +234,15 @@ CUresult fakecuStreamCreateWithPriority(CUstream *stream, unsigned flags,
 }
 CUresult fakecuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   ENTER();
+  if (!isStream(stream) || !machine.events.count(event))
+    return kErrorInvalidHandle;
   const Mark mark = machine.events[event];
   Captured *captured = capturedStream(stream);
-  if (captured && !mark.captured)
+  if (mark.capture && (!machine.recording || mark.capture != machine.captures))
+    return captured ? kErrorCaptureIsolation : kErrorCapturedEvent;
+  if (captured && !mark.capture)
     return kErrorCaptureIsolation;
-  if (!mark.captured) {
+  if (!mark.capture) {
     machine.tails[stream].insert(mark.tail.begin(), mark.tail.end());
     return kSuccess;
   }
@@ -232,31 +257,45 @@ CUresult fakecuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   other.launches.clear();
   return kSuccess;
 }
-CUresult fakecuStreamDestroy(CUstream) {
-  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
+CUresult fakecuStreamDestroy(CUstream stream) {
+  ENTER_RELEASE();
+  if (capturedStream(stream))
+    return forbid();
+  if (machine.streams.erase(stream) == 0)
+    return kErrorInvalidHandle;
   --machine.live["stream"];
-  return kSuccess;
+  return lost;
 }
 CUresult fakecuStreamSynchronize(CUstream stream) {
   ENTER(kNotInCapture);
+  if (!isStream(stream))
+    return kErrorInvalidHandle;
+  if (capturedStream(stream))
+    return forbid();
   runUpTo(tailOf(stream));
   return kSuccess;
 }
 CUresult fakecuCtxSynchronize() {
   ENTER(kNotInCapture);
+  if (machine.recording) // also where the thread ignores captures
+    return forbid();
   runQueue();
-  return contexts.empty() ? 201 : kSuccess;
+  return kSuccess;
 }
 CUresult fakecuStreamGetCaptureInfo(CUstream stream, int *status,
                                     unsigned long long *id, CUgraph *,
                                     const void **, size_t *) {
   ENTER();
+  if (!isStream(stream))
+    return kErrorInvalidHandle;
   *status = machine.recording && capturedStream(stream);
   *id = *status ? machine.captures : 0;
   return kSuccess;
 }
 CUresult fakecuStreamIsCapturing(CUstream stream, int *status) {
   ENTER();
+  if (!isStream(stream))
+    return kErrorInvalidHandle;
   *status = machine.recording && capturedStream(stream);
   return kSuccess;
 }
@@ -267,6 +306,8 @@ CUresult fakecuThreadExchangeStreamCaptureMode(int *mode) {
 }
 CUresult fakecuStreamBeginCapture(CUstream stream, int) {
   ENTER();
+  if (!isStream(stream))
+    return kErrorInvalidHandle;
   ++machine.captures;
   machine.capturing = stream;
   machine.captured[stream];
@@ -279,9 +320,6 @@ CUresult fakecuStreamEndCapture(CUstream, CUgraph *graph) {
   for (auto &[stream, captured] : machine.captured)
     joined &= stream == machine.capturing || captured.joined == captured.work;
   machine.captured.clear();
-  for (auto &[event, mark] : machine.events)
-    if (std::exchange(mark.captured, false))
-      mark.tail.clear();
   if (!joined) {
     machine.recording.reset();
     *graph = nullptr;
@@ -299,6 +337,8 @@ CUresult fakecuGraphInstantiateWithFlags(CUgraphExec *executable,
 }
 CUresult fakecuGraphLaunch(CUgraphExec executable, CUstream stream) {
   ENTER();
+  if (!isStream(stream))
+    return kErrorInvalidHandle;
   submit(stream, [launches = *reinterpret_cast<Recording *>(executable)] {
     runGraph(launches);
   });
@@ -311,6 +351,10 @@ CUresult fakecuGraphExecDestroy(CUgraphExec executable) {
 CUresult fakecuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes,
                                CUstream stream) {
   ENTER(kNotInCapture);
+  if (!isStream(stream))
+    return kErrorInvalidHandle;
+  if (capturedStream(stream))
+    return forbid();
   submit(stream, [=] {
     std::memcpy(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from),
                 bytes);
@@ -322,24 +366,32 @@ CUresult fakecuEventCreate(CUevent *event, unsigned) {
   static uintptr_t next = 0x4000;
   ++machine.live["event"];
   *event = reinterpret_cast<CUevent>(next++);
+  machine.events[*event] = {};
   return kSuccess;
 }
 CUresult fakecuEventDestroy(CUevent event) {
-  std::lock_guard<std::recursive_mutex> machineLock(machineMutex);
-  machine.events.erase(event);
+  ENTER_RELEASE();
+  if (machine.events.erase(event) == 0)
+    return kErrorInvalidHandle;
   --machine.live["event"];
-  return kSuccess;
+  return lost;
 }
 CUresult fakecuEventSynchronize(CUevent event) {
   ENTER(kNotInCapture);
+  if (!machine.events.count(event))
+    return kErrorInvalidHandle;
+  if (machine.events[event].capture)
+    return kErrorCapturedEvent;
   runUpTo(machine.events[event].tail);
   return kSuccess;
 }
 CUresult fakecuEventRecord(CUevent event, CUstream stream) {
   ENTER();
+  if (!isStream(stream) || !machine.events.count(event))
+    return kErrorInvalidHandle;
   const Captured *captured = capturedStream(stream);
   machine.events[event] = {stream, captured ? captured->work : 0,
-                           captured != nullptr,
+                           captured ? machine.captures : 0,
                            captured ? captured->tail : tailOf(stream)};
   return kSuccess;
 }

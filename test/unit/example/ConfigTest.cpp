@@ -40,6 +40,11 @@ TEST(Config, NamesTheFileThatIsMissing) {
             "expected a readable config.json");
 }
 
+TEST(Config, ReadsNoMoreThanAConfigurationCanHave) {
+  EXPECT_EQ(Config::load("/dev/zero").error(),
+            "/dev/zero: found more than 1048576 bytes, expected a config.json");
+}
+
 TEST(Config, RejectsTextThatIsNotAnObject) {
   EXPECT_EQ(Config::parse("{", "c").error(),
             "c: found no valid JSON at byte 2, expected one object");

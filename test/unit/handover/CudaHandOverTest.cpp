@@ -124,8 +124,9 @@ TEST(CudaCaptures, TakeInNothingThatWaits) {
   const auto driver = cuda::Driver::get();
   const auto context = cuda::Context::open(driver, 0);
   const cuda::CurrentContext current(*context);
-  const auto stream = reinterpret_cast<cuda::CUstream>(0x77);
   const cuda::Driver::Functions &call = driver->functions();
+  cuda::CUstream stream = nullptr;
+  ASSERT_EQ(call.cuStreamCreate(&stream, cuda::kStreamNonBlocking), cuda::kSuccess);
   size_t bytes = 0;
   const int32_t padding = -1, none = 0;
   const std::vector<std::function<ss_result()>> calls = {
@@ -160,6 +161,7 @@ TEST(CudaCaptures, TakeInNothingThatWaits) {
     EXPECT_EQ(fake_forbidden_calls(), 0);
     EXPECT_EQ(look(test, a), before);
   }
+  EXPECT_EQ(call.cuStreamDestroy(stream), cuda::kSuccess);
 }
 
 /// A step of one layer whose rows, one of them padding, take 4, 0 and 2 tokens.

@@ -8,6 +8,9 @@
 #include <functional>
 #include <thread>
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 using namespace sinkstate;
 using namespace sinkstate::test;
 
@@ -329,6 +332,52 @@ TEST_F(Misuse, Options) {
          SS_INVALID_ARGUMENT,
          "2147483647 slots of 4 heads in layer 'layer0', expected at most "
          "2147483647 states: create the engine with fewer slots");
+}
+
+/// No more address space than this while it lives: a call that takes what it should
+/// refuse fails, and does not take the machine.
+class SmallProcess {
+public:
+  explicit SmallProcess(rlim_t bytes) {
+    getrlimit(RLIMIT_AS, &before);
+    rlimit small = before;
+    small.rlim_cur = std::min(bytes, before.rlim_max);
+    setrlimit(RLIMIT_AS, &small);
+  }
+  ~SmallProcess() { setrlimit(RLIMIT_AS, &before); }
+
+private:
+  rlimit before;
+};
+
+// Pages that are committed and not there end a process without a word.
+TEST(Slots, ThatTheMachineHasNoMemoryForAreRefusedBeforeItIsTouched) {
+  const int64_t physical = int64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  LayerSpec dense = gdnLayer(2, 2, 64, 64);
+  dense.denseForm = true;
+  for (const LayerSpec &layer : {gdnLayer(2, 2, 64, 64), dense}) {
+    KernelSet kernels({layer});
+    const std::string manifest = kernels.manifest();
+    Package package = Package::fromMemory(manifest, &KernelSet::lookup, &kernels);
+    ss_engine_options options = engineOptions();
+    options.threads = 1;
+    // The smallest block of two states, or two matrices, are 8 KiB at least.
+    const int64_t tooMany = std::min<int64_t>(physical / 8192 + 1, INT32_MAX / 2);
+    for (int64_t slots : {tooMany, int64_t(INT32_MAX / 2)}) {
+      options.slots = int32_t(slots);
+      const SmallProcess small(rlim_t(1) << 33);
+      ss_engine *engine = nullptr;
+      EXPECT_EQ(ss_engine_create(package.get(), &options, &engine), SS_OUT_OF_MEMORY);
+      EXPECT_NE(std::string(ss_last_error())
+                    .find("bytes, and the machine has " + std::to_string(physical) +
+                          ": create the engine with fewer slots"),
+                std::string::npos)
+          << ss_last_error();
+    }
+    options.slots = 64;
+    Engine fits(package, options);
+    EXPECT_GE(fits.allocateSlot(), 0);
+  }
 }
 
 TEST(LastError, BelongsToTheThread) {

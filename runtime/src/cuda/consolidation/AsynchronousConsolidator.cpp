@@ -56,7 +56,7 @@ AsynchronousConsolidator::~AsynchronousConsolidator() {
 //===----------------------------------------------------------------------===//
 
 void AsynchronousConsolidator::download(HostJob &job) {
-  ignoreCaptures(*context);
+  const IgnoredCaptures ignored(*context);
   CudaConsolidator::download(job);
 }
 
@@ -98,7 +98,7 @@ void AsynchronousConsolidator::upload(HostJob &job) {
   if (std::none_of(job.states.begin(), job.states.end(),
                    [](const StateCopy &copy) { return copy.done; }))
     return;
-  ignoreCaptures(*context);
+  const IgnoredCaptures ignored(*context);
   const int32_t box = takeBox();
   if (box < 0)
     return;
@@ -124,7 +124,7 @@ void AsynchronousConsolidator::upload(HostJob &job) {
 //===----------------------------------------------------------------------===//
 
 void AsynchronousConsolidator::watch() {
-  ignoreCaptures(*context);
+  const IgnoredCaptures ignored(*context);
   std::chrono::microseconds pause = kShortest;
   std::unique_lock lock(mutex);
   while (!stopping && !failed) {

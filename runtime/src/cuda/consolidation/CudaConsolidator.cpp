@@ -140,10 +140,4 @@ consolidation::PipelineOptions stagesOf(const ss_engine_options &options,
   return stages;
 }
 
-void ignoreCaptures(const Context &context) {
-  int mode = kCaptureModeRelaxed;
-  // Where it fails, so does what follows, and says so.
-  (void)context.driver().functions().cuThreadExchangeStreamCaptureMode(&mode);
-}
-
 } // namespace sinkstate::runtime::cuda

@@ -128,10 +128,6 @@ void CudaConsolidator::forEachChange(const Body &body) {
 consolidation::PipelineOptions
 stagesOf(const ss_engine_options &options, int32_t mostJobs);
 
-/// For the threads of consolidation: calls that CUDA forbids while some stream
-/// is captured are the capturing thread's matter, not theirs.
-void ignoreCaptures(const Context &context);
-
 } // namespace sinkstate::runtime::cuda
 
 #endif

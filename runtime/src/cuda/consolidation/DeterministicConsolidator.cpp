@@ -32,7 +32,7 @@ DeterministicConsolidator::DeterministicConsolidator(
 DeterministicConsolidator::~DeterministicConsolidator() { pipeline.reset(); }
 
 void DeterministicConsolidator::download(HostJob &job) {
-  ignoreCaptures(*context);
+  const IgnoredCaptures ignored(*context);
   CudaConsolidator::download(job);
 }
 
@@ -119,6 +119,7 @@ void DeterministicConsolidator::beginStep(std::span<const int32_t> slots,
          "SS_CONSOLIDATION_DETERMINISTIC, whose results land in a call that "
          "waits for them: use SS_CONSOLIDATION_ASYNCHRONOUS with graphs, or "
          "do not capture");
+  const IgnoredCaptures ignored(*context);
   SS_CUDA(context->driver(), cuStreamSynchronize(stream));
   startJobs(stream);
   landDue(rows.slotsOf(slots), stream);

@@ -78,6 +78,11 @@ TEST(RankProfile, SaysWhatItExpects) {
   }
 }
 
+TEST(RankProfile, ReadsNoTraceWithoutAnEnd) {
+  EXPECT_EQ(RankProfile::parse("trace:/dev/zero").error(),
+            "/dev/zero: has more than 67108864 bytes, expected a file of ranks");
+}
+
 TEST(RankProfile, DrawsFromATrace) {
   const std::string file = fileWith("4, 4\n4 -1\n");
   auto profile = RankProfile::parse("trace:" + file);

@@ -5,6 +5,7 @@
 #include "ScopedVariable.h"
 
 #include <fstream>
+#include <filesystem>
 #include <regex>
 #include <sstream>
 
@@ -175,6 +176,26 @@ TEST_F(CacheTool, NoFolderAtAll) {
 TEST_F(CacheTool, OutputThatCannotBeWritten) {
   const int status = std::system("'" SS_CACHE_TOOL "' --help >/dev/full 2>&1");
   EXPECT_EQ(WEXITSTATUS(status), kWrongUse);
+}
+
+TEST_F(CacheTool, AFolderThatIsNamedHasToBeACaches) {
+  const std::string other = folder.path + "/other";
+  std::filesystem::create_directories(other);
+  EXPECT_EQ(run("--cache-dir '" + other + "' ls").code, kDone); // it is empty
+  std::filesystem::create_directories(other + "/vendor");
+  for (const std::string &wrong : {other, std::string("/proc")})
+    for (const std::string command :
+         {"ls", "prune", "prune --max-size 0", "verify", "verify --remove", "show 12"}) {
+      const Ran ran = run("--cache-dir '" + wrong + "' " + command);
+      EXPECT_EQ(ran.code, kWrongUse) << command;
+      EXPECT_EQ(ran.out, "") << command;
+      EXPECT_EQ(ran.errors, "ss-cache: --cache-dir '" + wrong +
+                                "' has other files and no 'v1', expected the folder "
+                                "of a kernel cache\n")
+          << command;
+    }
+  std::filesystem::create_directories(other + "/v7"); // of another format
+  EXPECT_EQ(run("--cache-dir '" + other + "' ls").code, kDone);
 }
 
 TEST_F(CacheTool, AFolderThatIsNamedHasToBeThere) {

@@ -49,6 +49,16 @@ TEST(TokenSource, SaysHowManyBytesItNeeds) {
   EXPECT_FALSE(TokenSource::open(empty.path, 1, 1));
 }
 
+TEST(TokenSource, ReadsNoMoreThanIsAskedForOfWhatHasNoEnd) {
+  auto source = TokenSource::open("/dev/zero", 3, 7);
+  ASSERT_TRUE(source) << source.error();
+  for (int position = 0; position <= 7; ++position)
+    EXPECT_EQ(source->at(position), (Bytes{0, 0, 0}));
+  EXPECT_EQ(TokenSource::open("/dev/null", 3, 7).error(),
+            "/dev/null: found 0 bytes, expected at least 24: 3 windows of 7 tokens "
+            "and the byte after them");
+}
+
 TEST(TokenSource, RejectsWhatIsNotAFile) {
   EXPECT_EQ(TokenSource::open("/no/such/text", 1, 1).error(),
             "/no/such/text: cannot open: No such file or directory, expected a "
