@@ -110,7 +110,7 @@ kda_compact_h32_kh32_128x128_a16_b16_sink_svd_f32_70607b1c(
       const int64_t row_at = row * 256;
       __syncwarp();
       float rows_tile[8][4];
-      ss::load_rows<float4, 128>(rows_tile, &rows[row_at], 256, left);
+      ss::load_rows_at_once<float4, 128>(rows_tile, &rows[row_at], 256, left);
       float tile_2[8][4];
 #pragma unroll
       for (int r = 0; r < 8; ++r)
