@@ -159,7 +159,7 @@ void CudaEngine::beginStep(std::span<const int32_t> slots, Stream stream) {
 /// no slot is named twice, and come behind it.
 void CudaEngine::planStep(std::span<const int32_t> slots, CUstream stream) {
   const bool counted = !isCaptured(stream);
-  const bool listFirst = slots.size() > 1;
+  const bool listFirst = slots.size() > 1 && !stepOrdered;
   if (listFirst)
     bookkeeping->list(schedule(), slots, stream);
   const CUstream branch = compactions->plan(stream);
