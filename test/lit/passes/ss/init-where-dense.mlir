@@ -1,11 +1,11 @@
 // Init kernels for the layers whose dense states come back to factors by them: the
-// option of ss-expand-layers, and what ss-compile does where --init is not given.
+// option of ss-expand-layers and of ss-compile; without it there are none.
 //
 // RUN: ss-opt %s --ss-expand-layers=init-where-dense | FileCheck %s
-// RUN: ss-compile %s --no-cpu -o %t/where && FileCheck %s --check-prefix=WHERE < %t/where/manifest.json
-// RUN: ss-compile %s --no-cpu --init=false -o %t/none && FileCheck %s --check-prefix=NONE < %t/none/manifest.json
+// RUN: ss-compile %s --no-cpu --init-where-dense -o %t/where && FileCheck %s --check-prefix=WHERE < %t/where/manifest.json
+// RUN: ss-compile %s --no-cpu -o %t/none && FileCheck %s --check-prefix=NONE < %t/none/manifest.json
 // A package for CPUs alone needs none: their engine decomposes on its own.
-// RUN: ss-compile %s --no-cuda --cpu x86-64-v2 -o %t/cpu && FileCheck %s --check-prefix=NONE < %t/cpu/manifest.json
+// RUN: ss-compile %s --no-cuda --init-where-dense --cpu x86-64-v2 -o %t/cpu && FileCheck %s --check-prefix=NONE < %t/cpu/manifest.json
 
 // CHECK: @relative_init
 // CHECK-NOT: _init
