@@ -86,10 +86,11 @@ void CompactLowering::split() {
     foldWeighedRows();
 }
 
-/// Rows that are only scaled, whose registers are free for more of them; a state
-/// may have room for fewer.
+/// Rows that are only scaled, whose registers are free for more of them; a block
+/// beyond 16 components leaves none. A state may have room for fewer.
 int64_t CompactLowering::manyRows() const {
-  const int64_t rows = rowsInFlight > 1 ? 2 * rowsInFlight : 1;
+  const int64_t rows =
+      rowsInFlight > 1 && m <= 16 ? 2 * rowsInFlight : rowsInFlight;
   return std::min<int64_t>(rows, llvm::bit_floor<uint64_t>(t.shape.rankBound));
 }
 
