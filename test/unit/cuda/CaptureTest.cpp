@@ -119,6 +119,10 @@ TEST_F(Captures, OfOthersAreInNoEnginesWay) {
       DeviceArray<int32_t> memory(under.engine, 2);
       memory.copyIn({3, 4});
       EXPECT_EQ(memory.copyOut(), (std::vector<int32_t>{3, 4}));
+      const std::vector<std::byte> saved = under.engine.snapshot(first.slot);
+      second.slot = under.engine.allocateSlot();
+      under.engine.restore(second.slot, saved);
+      under.engine.freeSlot(second.slot);
       EXPECT_EQ(ss_slot_set_rounding_key(under.engine.get(), first.slot, 3, nullptr),
                 SS_OK);
       return result;
