@@ -56,7 +56,8 @@ std::lock_guard<std::recursive_mutex> lockMachine() {
 extern "C" {
 
 void fake_reset(void) {
-  contexts.clear(); // of this thread
+  contexts.clear(); // of this thread, as is the mode, which a lost context keeps
+  captureMode = 0;
   const auto lock = lockMachine();
   for (void *pointer : machine.hostMemory)
     std::free(pointer);
