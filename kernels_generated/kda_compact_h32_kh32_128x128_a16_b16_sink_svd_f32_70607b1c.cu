@@ -27,7 +27,7 @@ struct kda_compact_h32_kh32_128x128_a16_b16_sink_svd_f32_70607b1c_scratch {
   alignas(16) double t_right[32][36];
   alignas(16) double t_left[32][36];
   union {
-    alignas(16) float inverses_of_group[8];
+    alignas(16) float inverses_of_group[4];
     alignas(16) int32_t order[16];
   };
   alignas(16) int32_t status[1];
@@ -104,48 +104,48 @@ kda_compact_h32_kh32_128x128_a16_b16_sink_svd_f32_70607b1c(
     for (int e = 0; e < 4; ++e)
       tile_1[e] = expf(decay_before[e]);
 #pragma unroll 1
-    for (int64_t i = 0; i < content_rank; i += 8) {
+    for (int64_t i = 0; i < content_rank; i += 4) {
       const int64_t left = content_rank - i;
       const int64_t row = content + i;
       const int64_t row_at = row * 256;
       __syncwarp();
-      float rows_tile[8][4];
+      float rows_tile[4][4];
       ss::load_rows_at_once<float4, 128>(rows_tile, &rows[row_at], 256, left);
-      float tile_2[8][4];
+      float tile_2[4][4];
 #pragma unroll
-      for (int r = 0; r < 8; ++r)
+      for (int r = 0; r < 4; ++r)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
           tile_2[r][e] = rows_tile[r][e] * tile_1[e];
       float weights_tile[1];
-      ss::load_lanes<float, 8>(weights_tile, &weights[row], left);
-      float tile_3[8][4];
+      ss::load_lanes<float, 4>(weights_tile, &weights[row], left);
+      float tile_3[4][4];
 #pragma unroll
-      for (int r = 0; r < 8; ++r)
+      for (int r = 0; r < 4; ++r)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
           tile_3[r][e] = tile_2[r][e] * tile_2[r][e];
-      float sum[8];
+      float sum[4];
       ss::reduce_lanes<ss::Add, 128>(sum, tile_3);
       ss::store_all<float4>(&scratch.inverses_of_group[0], sum);
       __syncwarp();
       float inverses_of_group_tile[1];
-      ss::load_lanes<float, 8>(inverses_of_group_tile, &scratch.inverses_of_group[0]);
+      ss::load_lanes<float, 4>(inverses_of_group_tile, &scratch.inverses_of_group[0]);
       float length[1];
       length[0] = sqrtf(inverses_of_group_tile[0]);
       float tile_4[1];
       tile_4[0] = length[0] == 0.0f ? 0.0f : 1.0f / length[0];
       __syncwarp();
-      ss::store_lanes<float, 8>(&scratch.inverses_of_group[0], tile_4);
+      ss::store_lanes<float, 4>(&scratch.inverses_of_group[0], tile_4);
       float tile_5[1];
       tile_5[0] = weights_tile[0] * length[0];
-      ss::store_lanes<float, 8>(&scratch.weights[i], tile_5, left);
+      ss::store_lanes<float, 4>(&scratch.weights[i], tile_5, left);
       __syncwarp();
-      float inverses_of_group_tile_1[8];
+      float inverses_of_group_tile_1[4];
       ss::load_all<float4>(inverses_of_group_tile_1, &scratch.inverses_of_group[0]);
-      float tile_6[8][4];
+      float tile_6[4][4];
 #pragma unroll
-      for (int r = 0; r < 8; ++r)
+      for (int r = 0; r < 4; ++r)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
           tile_6[r][e] = tile_2[r][e] * inverses_of_group_tile_1[r];
@@ -218,22 +218,22 @@ kda_compact_h32_kh32_128x128_a16_b16_sink_svd_f32_70607b1c(
       ss::copy_row<float4, 128>(&scratch.left[row][0], &buffer_u[pair * 128], is_there ? 128 : 0);
     }
 
-    for (int64_t i = 0; i < 16; i += 8) {
+    for (int64_t i = 0; i < 16; i += 4) {
       const int64_t left = i < pairs ? pairs - i : 0;
       const int64_t key_at = ((slot * 32 + head) * 16 + i) * 128;
-      float buffer_k_tile[8][4];
+      float buffer_k_tile[4][4];
       ss::load_rows<float4, 128>(buffer_k_tile, &buffer_k[key_at], 128, left);
-      float buffer_g_tile[8][4];
+      float buffer_g_tile[4][4];
       ss::load_rows<float4, 128>(buffer_g_tile, &buffer_g[(value + i) * 128], 128, left);
-      float tile_2[8][4];
+      float tile_2[4][4];
 #pragma unroll
-      for (int r = 0; r < 8; ++r)
+      for (int r = 0; r < 4; ++r)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
           tile_2[r][e] = expf(decay_before[e] - buffer_g_tile[r][e]);
-      float tile_3[8][4];
+      float tile_3[4][4];
 #pragma unroll
-      for (int r = 0; r < 8; ++r)
+      for (int r = 0; r < 4; ++r)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
           tile_3[r][e] = buffer_k_tile[r][e] == 0.0f ? 0.0f : buffer_k_tile[r][e] * tile_2[r][e];

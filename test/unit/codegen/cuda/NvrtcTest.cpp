@@ -52,7 +52,8 @@ protected:
             << entry.kernel;
         EXPECT_GT(entry.registers, 0);
         if (!isDecode) {
-          EXPECT_LE(entry.spillBytes, 128) << entry.kernel;
+          // The form of narrow rows that was measured to be the fastest has the most.
+          EXPECT_LE(entry.spillBytes, 136) << entry.kernel;
           continue;
         }
         // A kernel that is made for a test may have a register too few.
