@@ -137,6 +137,8 @@ CUresult fakecuCtxPushCurrent(CUcontext context) {
 }
 CUresult fakecuCtxPopCurrent(CUcontext *context) {
   ENTER();
+  if (contexts.empty())
+    return kErrorInvalidContext;
   *context = contexts.back();
   contexts.pop_back();
   return kSuccess;
