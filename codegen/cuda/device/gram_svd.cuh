@@ -55,7 +55,7 @@ template <int M, int LD> struct Slice {
   static constexpr int groups = kLanes / kGroup, width = elements_at_once(M, LD);
   static constexpr int steps = (M + kGroup * width - 1) / (kGroup * width), size = steps * width;
 
-/// The group of this lane in its warp, and the lane in it.
+  /// The group of this lane in its warp, and the lane in it.
   static __device__ __forceinline__ int number() { return lane() / kGroup; }
   /// A game for each group of the warp. Of eight bytes, half a warp's lanes access memory at a
   /// time: the two rows of a game's block are so far from another's that they are in other banks.

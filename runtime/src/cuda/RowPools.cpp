@@ -325,8 +325,8 @@ void RowPools::foresee(CUstream stream) const {
   ss::RowTables given = arguments;
   void *parameters[] = {&given};
   const unsigned blocks = (unsigned(given.slots) + kSlots - 1) / kSlots;
-  launch(foreseeFunction, std::min(blocks, kMostBlocks), unsigned(given.layer_count), kThreads, stream,
-         parameters);
+  launch(foreseeFunction, std::min(blocks, kMostBlocks),
+         unsigned(given.layer_count), kThreads, stream, parameters);
 }
 
 /// Answers what was asked, and reports.
