@@ -174,13 +174,13 @@ void CompactionStreams::join(CUstream into) {
   }
 }
 
-void CompactionStreams::wait() const {
+void CompactionStreams::wait() {
   auto waitFor = [&](const Branch &branch) {
     if (branch.forked)
       SS_CUDA(context->driver(), cuStreamSynchronize(branch.stream));
   };
   waitFor(planning);
-  for (const Ring *ring : {&compactions, &folds, &returns, &ahead})
+  for (Ring *ring : rings())
     std::for_each(ring->branches.begin(), ring->branches.end(), waitFor);
 }
 

@@ -66,7 +66,7 @@ public:
   /// throws nothing is forked any more.
   void join(CUstream into);
   /// Returns when all forked work is done. Not while it is captured.
-  void wait() const;
+  void wait();
   /// What was forked never runs: a capture was thrown away.
   void forget();
 
